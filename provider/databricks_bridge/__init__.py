@@ -1,1 +1,43 @@
+"""Hybrid orchestration for Airflow and Databricks: public names, loaded when they are first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from databricks_bridge.assets.subscription import Subscription
+    from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
+    from databricks_bridge.operators.incremental_run import DatabricksIncrementalRunOperator
+    from databricks_bridge.sensors.subscription import DatabricksSubscriptionSensor
+    from databricks_bridge.sensors.triggered_run import DatabricksTriggeredRunSensor
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "DatabricksIncrementalRunOperator",
+    "DatabricksSubscriptionSensor",
+    "DatabricksTriggeredRunSensor",
+    "DeltaTable",
+    "Subscription",
+    "TriggeredRuns",
+]
+
+_MODULES = {
+    "DatabricksIncrementalRunOperator": "operators.incremental_run",
+    "DatabricksSubscriptionSensor": "sensors.subscription",
+    "DatabricksTriggeredRunSensor": "sensors.triggered_run",
+    "DeltaTable": "core.sources",
+    "Subscription": "assets.subscription",
+    "TriggeredRuns": "core.sources",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,117 @@
+# Databricks notebook source
+# MAGIC %md
+# MAGIC # Gold: delays by weather
+# MAGIC For each airport and hour of scheduled departure: flights, departed, arrived, minutes of delay, and the hour's weather.
+# MAGIC
+# MAGIC The job is told which versions of silver to read, as `<source>_table`, `<source>_start` and `<source>_end`, both
+# MAGIC inclusive. `start` above `end` means that the source has nothing new; `start` 0 means the whole table as of `end`.
+# MAGIC
+# MAGIC The ranges say which airports and hours were touched. Those are computed again from the tables as of `end`, and
+# MAGIC MERGEd: the same ranges give the same gold, so a run that is repeated does no harm.
+
+# COMMAND ----------
+
+import json
+
+for source in ("flights", "weather"):
+    for part in ("table", "start", "end"):
+        dbutils.widgets.text(f"{source}_{part}", "")
+
+# COMMAND ----------
+
+
+class BridgeReaderBehind(Exception):
+    """This workspace does not see the version yet that the writer's workspace has. Worth another try later."""
+
+
+class Source:
+    def __init__(self, name):
+        self.name = name
+        self.table = dbutils.widgets.get(f"{name}_table")
+        self.start = int(dbutils.widgets.get(f"{name}_start"))
+        self.end = int(dbutils.widgets.get(f"{name}_end"))
+
+    def check(self):
+        seen = spark.sql(f"DESCRIBE HISTORY {self.table} LIMIT 1").first()["version"]
+        if seen < self.end:
+            raise BridgeReaderBehind(f"{self.table} is at version {seen} here, version {self.end} was asked for")
+
+    def at_end(self):
+        return spark.sql(f"SELECT * FROM {self.table} VERSION AS OF {self.end}")
+
+    def changes(self):
+        """The rows in the range: before and after an update, so that a row that moved touches both its hours."""
+        if self.start == 0:
+            return self.at_end()
+        if self.start > self.end:
+            return self.at_end().limit(0)
+        return (
+            spark.read.option("readChangeFeed", "true")
+            .option("startingVersion", self.start)
+            .option("endingVersion", self.end)
+            .table(self.table)
+        )
+
+
+flights, weather = Source("flights"), Source("weather")
+flights.check()
+weather.check()
+
+# COMMAND ----------
+
+for source in (flights, weather):
+    source.changes().select("origin", "time_hour").createOrReplaceTempView(f"changed_{source.name}")
+    source.at_end().createOrReplaceTempView(source.name)
+
+rows_in = {
+    source.name: spark.table(f"changed_{source.name}").count() if source.start <= source.end else 0
+    for source in (flights, weather)
+}
+
+computed = spark.sql("""
+  WITH touched AS (
+    SELECT origin, time_hour FROM changed_flights UNION SELECT origin, time_hour FROM changed_weather
+  ),
+  by_hour AS (
+    SELECT
+      origin, time_hour,
+      count(*) AS flights,
+      count(dep_delay) AS departed,
+      count(arr_delay) AS arrived,
+      coalesce(sum(CAST(dep_delay AS BIGINT)), 0) AS dep_delay_minutes,
+      coalesce(sum(CAST(arr_delay AS BIGINT)), 0) AS arr_delay_minutes
+    FROM flights GROUP BY origin, time_hour
+  )
+  SELECT
+    touched.origin, touched.time_hour,
+    by_hour.flights, by_hour.departed, by_hour.arrived, by_hour.dep_delay_minutes, by_hour.arr_delay_minutes,
+    weather.wind_speed, weather.visib, weather.precip
+  FROM touched
+  LEFT JOIN by_hour ON by_hour.origin = touched.origin AND by_hour.time_hour = touched.time_hour
+  LEFT JOIN weather ON weather.origin = touched.origin AND weather.time_hour = touched.time_hour
+""")
+computed.createOrReplaceTempView("computed")
+
+# COMMAND ----------
+
+# An hour without a flight has no row in gold; one that lost its last flight loses its row.
+merged = spark.sql("""
+  MERGE INTO main.gold.delays_by_weather AS old
+  USING computed AS new
+  ON old.origin = new.origin AND old.time_hour = new.time_hour
+  WHEN MATCHED AND new.flights IS NULL THEN DELETE
+  WHEN MATCHED THEN UPDATE SET *
+  WHEN NOT MATCHED AND new.flights IS NOT NULL THEN INSERT *
+""").first()
+
+# COMMAND ----------
+
+dbutils.notebook.exit(
+    json.dumps(
+        {
+            "rows_in": rows_in,
+            "rows_out": merged["num_affected_rows"],
+            "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end} for s in (flights, weather)},
+        }
+    )
+)

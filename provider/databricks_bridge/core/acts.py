@@ -1,0 +1,153 @@
+"""The vocabulary between the protocol and its drivers: acts to do, observations to report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from databricks_bridge.core import pending
+from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.core.outcomes import Outcome
+from databricks_bridge.core.positions import Range
+from databricks_bridge.core.record import Claim, Record
+
+
+@dataclass(frozen=True)
+class ReadRecord:
+    """Read the record; answered by RecordRead."""
+
+
+@dataclass(frozen=True)
+class WriteRecord:
+    """Write the record; answered by RecordWritten, or RecordLost when another writer came first."""
+
+    record: Record
+
+
+@dataclass(frozen=True)
+class Look:
+    """Look at every source from these watermarks on; answered by Looked."""
+
+    record: Record | None
+
+
+@dataclass(frozen=True)
+class StartRun:
+    """run-now with the claim's parameters under its token; answered by RunStarted."""
+
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class FindRun:
+    """Search the job's runs since the claim for its token; answered by RunFound."""
+
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class GetRun:
+    """Read the run once; answered by RunSeen or RunGone."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class AwaitRun:
+    """Wait until the run is over; answered by RunSeen or RunGone."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait until then; answered by Woke."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Done. `ranges` were committed by this process, empty when there was nothing new."""
+
+    ranges: tuple[Range, ...]
+    run_id: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fail:
+    """Done, with an error for the author."""
+
+    error: BridgeError
+
+
+Act: TypeAlias = ReadRecord | WriteRecord | Look | StartRun | FindRun | GetRun | AwaitRun | Pause | Finish | Fail
+
+
+@dataclass(frozen=True)
+class RecordRead:
+    """The record, None where there is none."""
+
+    record: Record | None
+
+
+@dataclass(frozen=True)
+class RecordWritten:
+    """The write is durable."""
+
+
+@dataclass(frozen=True)
+class RecordLost:
+    """Another writer came first; nothing was written."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What each source, by alias, looks like now."""
+
+    findings: Mapping[str, pending.Finding]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """run-now answered with this run: a new one, or the one that the token started before."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class RunFound:
+    """The run that carries the token, None where no run does."""
+
+    run_id: int | None
+
+
+@dataclass(frozen=True)
+class RunSeen:
+    """A run as it is. `error` is the class and message of its first failed task, where it failed."""
+
+    run_id: int
+    outcome: Outcome
+    parameters: Mapping[str, str]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class RunGone:
+    """The workspace no longer knows the run (60 days, or deleted)."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class Woke:
+    """The pause is over."""
+
+
+Observation: TypeAlias = (
+    RecordRead | RecordWritten | RecordLost | Looked | RunStarted | RunFound | RunSeen | RunGone | Woke
+)

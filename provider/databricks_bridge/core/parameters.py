@@ -1,0 +1,125 @@
+"""What a claim tells its run, as job parameters, and how to read it back from a run.
+
+Documented names: `bridge_subscription`, `bridge_epoch`, `bridge_generation`, `bridge_token`, `bridge_ranges` (JSON),
+and for each table `<alias>_table` (the reader's name), `<alias>_start` (from + 1, as the change feed wants it) and
+`<alias>_end`; for each job `<alias>_run_ids` (JSON list). `start > end` means nothing new in that table, `start` 0 the
+whole table up to `end`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument
+from databricks_bridge.core.positions import Range, RunsPosition, TablePosition, position_from_json
+from databricks_bridge.core.sources import DeltaTable, Source
+
+TOKEN = "bridge_token"
+RANGES = "bridge_ranges"
+SUBSCRIPTION = "bridge_subscription"
+_RESERVED = "bridge_"
+
+
+def render(
+    subscription: str, epoch: str, generation: int, token: str, ranges: Iterable[Range], own: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """All job parameters of a claim, sorted; `own` are the author's. Raises InvalidArgument where they collide."""
+    ranges = tuple(ranges)
+    ours = {
+        SUBSCRIPTION: subscription,
+        "bridge_epoch": epoch,
+        "bridge_generation": str(generation),
+        TOKEN: token,
+        RANGES: json.dumps([_range_value(one) for one in ranges], sort_keys=True),
+    }
+    for one in ranges:
+        ours |= _named(one)
+    both = sorted(set(ours) & set(own))
+    if both:
+        raise InvalidArgument(
+            f"job_parameters has {', '.join(both)}, which the claim itself sets; rename or give alias="
+        )
+    return tuple(sorted((ours | dict(own)).items()))
+
+
+def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
+    """Every parameter name that a claim on these sources will send; the job has to declare them."""
+    names = {SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES, *own}
+    for source in sources:
+        if isinstance(source, DeltaTable):
+            names |= {f"{source.alias}_table", f"{source.alias}_start", f"{source.alias}_end"}
+        else:
+            names.add(f"{source.alias}_run_ids")
+    return names
+
+
+def check_own(own: Mapping[str, Any]) -> None:
+    """Raise InvalidArgument for author's parameters that a claim can never carry."""
+    for name, value in own.items():
+        if name.startswith(_RESERVED):
+            raise InvalidArgument(f"job_parameters has {name!r}; names that begin with {_RESERVED} belong to the claim")
+        if not isinstance(value, str):
+            raise InvalidArgument(f"job_parameters[{name!r}] is {type(value).__name__}; the Jobs API takes strings")
+
+
+def of_run(run: Mapping[str, Any]) -> dict[str, str]:
+    """The job parameters with which a run was started (`job_parameters[].value` of `runs/get`)."""
+    given = run.get("job_parameters") or []
+    return {one["name"]: one.get("value", one.get("default", "")) for one in given if "name" in one}
+
+
+def ranges_of(parameters: Mapping[str, str], read: Mapping[str, str]) -> tuple[Range, ...]:
+    """The ranges that a run was given. `read` maps alias to reader name, for what the parameters leave out.
+
+    Raises BadAnswer when the run carries no ranges of ours.
+    """
+    try:
+        values = json.loads(parameters[RANGES])
+        return tuple(_range_of(value, read) for value in values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadAnswer(
+            f"the run does not show the ranges it was given ({error!r}); the job must declare the parameter {RANGES}"
+        ) from error
+
+
+def _named(one: Range) -> dict[str, str]:
+    if isinstance(one.from_, TablePosition) and isinstance(one.to, TablePosition):
+        return {
+            f"{one.alias}_table": one.name,
+            f"{one.alias}_start": str(one.from_.version + 1),
+            f"{one.alias}_end": str(one.to.version),
+        }
+    return {f"{one.alias}_run_ids": json.dumps(list(one.runs))}
+
+
+def _range_value(one: Range) -> dict[str, Any]:
+    if isinstance(one.from_, TablePosition) and isinstance(one.to, TablePosition):
+        return {
+            "alias": one.alias,
+            "table": one.name,
+            "table_id": one.to.table_id,
+            "metadata_id": one.to.metadata_id,
+            "from": one.from_.version,
+            "from_fingerprint": one.from_.fingerprint,
+            "to": one.to.version,
+            "to_fingerprint": one.to.fingerprint,
+        }
+    return {"alias": one.alias, "job": one.name, "from": one.from_.to_json(), "to": one.to.to_json(), "runs": one.runs}
+
+
+def _range_of(value: Mapping[str, Any], read: Mapping[str, str]) -> Range:
+    alias = value["alias"]
+    if "job" in value:
+        from_, to = position_from_json(value["from"]), position_from_json(value["to"])
+        if not (isinstance(from_, RunsPosition) and isinstance(to, RunsPosition)):
+            raise ValueError(f"{alias} mixes runs and versions")
+        return Range(alias, value["job"], from_, to, tuple(value["runs"]))
+    table_id, metadata_id = value["table_id"], value["metadata_id"]
+    return Range(
+        alias,
+        value.get("table") or read[alias],
+        TablePosition(value["from"], table_id, metadata_id, value["from_fingerprint"]),
+        TablePosition(value["to"], table_id, metadata_id, value["to_fingerprint"]),
+    )

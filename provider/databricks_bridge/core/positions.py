@@ -1,0 +1,140 @@
+"""Positions in sources, and the ranges between them.
+
+A range is always `(from, to]`: from exclusive, to inclusive. Worked example: from version 3 to version 5 holds
+the commits 4 and 5, so `start` is 4 and `end` is 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+BEFORE_FIRST = -1
+"""The version before a table's first commit."""
+
+
+@dataclass(frozen=True)
+class TablePosition:
+    """A version of one table identity. An id that is not known is None; `fingerprint` is that of the commit file."""
+
+    version: int
+    table_id: str | None = None
+    metadata_id: str | None = None
+    fingerprint: str | None = None
+
+    def identity(self) -> list[Any]:
+        """What enters the token: `[table_id, metadata_id, version]`."""
+        return [self.table_id, self.metadata_id, self.version]
+
+    def merged(self, other: TablePosition) -> TablePosition:
+        """The further of the two."""
+        return other if other.version > self.version else self
+
+    def covers(self, other: TablePosition) -> bool:
+        return self.version >= other.version
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": "table",
+            "version": self.version,
+            "table_id": self.table_id,
+            "metadata_id": self.metadata_id,
+            "fingerprint": self.fingerprint,
+        }
+
+
+@dataclass(frozen=True)
+class RunsPosition:
+    """Runs done: all that started before `low_water_ms` (epoch milliseconds), and those in `done` above it."""
+
+    low_water_ms: int
+    done: frozenset[int] = frozenset()
+
+    def identity(self) -> list[Any]:
+        """What enters the token: `[low_water_ms, sorted run ids]`."""
+        return [self.low_water_ms, sorted(self.done)]
+
+    def merged(self, other: RunsPosition) -> RunsPosition:
+        """Both sets of done runs, above the higher mark."""
+        return RunsPosition(max(self.low_water_ms, other.low_water_ms), self.done | other.done)
+
+    def covers(self, other: RunsPosition) -> bool:
+        return self.low_water_ms >= other.low_water_ms and self.done >= other.done
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "runs", "low_water_ms": self.low_water_ms, "done": sorted(self.done)}
+
+
+Position: TypeAlias = TablePosition | RunsPosition
+
+
+def position_from_json(value: Mapping[str, Any]) -> Position:
+    """Inverse of `to_json`. Raises KeyError for a shape that was never written."""
+    if value["kind"] == "runs":
+        return RunsPosition(value["low_water_ms"], frozenset(value["done"]))
+    return TablePosition(value["version"], value["table_id"], value["metadata_id"], value["fingerprint"])
+
+
+def merge(ours: Position | None, other: Position) -> Position:
+    """Merge forward only; positions of one source are always of one kind."""
+    if isinstance(ours, TablePosition) and isinstance(other, TablePosition):
+        return ours.merged(other)
+    if isinstance(ours, RunsPosition) and isinstance(other, RunsPosition):
+        return ours.merged(other)
+    return other
+
+
+def covers(ours: Position | None, other: Position) -> bool:
+    """Whether all of `other` is at or behind `ours`."""
+    if isinstance(ours, TablePosition) and isinstance(other, TablePosition):
+        return ours.covers(other)
+    if isinstance(ours, RunsPosition) and isinstance(other, RunsPosition):
+        return ours.covers(other)
+    return False
+
+
+@dataclass(frozen=True)
+class Range:
+    """`(from_, to]` of one source. `name` is what the consumer reads: a table's reader name, or the job.
+
+    `runs` are the run ids of a range of runs, oldest first; empty for a table.
+    """
+
+    alias: str
+    name: str
+    from_: Position
+    to: Position
+    runs: tuple[int, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the source has nothing new in this range."""
+        return covers(self.from_, self.to)
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "alias": self.alias,
+            "name": self.name,
+            "from": self.from_.to_json(),
+            "to": self.to.to_json(),
+        }
+        if self.runs:
+            value["runs"] = list(self.runs)
+        return value
+
+    def __str__(self) -> str:
+        if isinstance(self.from_, TablePosition) and isinstance(self.to, TablePosition):
+            return f"{self.name} ({self.from_.version}, {self.to.version}]"
+        return f"{self.name} runs {list(self.runs)}"
+
+
+def range_from_json(value: Mapping[str, Any]) -> Range:
+    """Inverse of `Range.to_json`."""
+    return Range(
+        value["alias"],
+        value["name"],
+        position_from_json(value["from"]),
+        position_from_json(value["to"]),
+        tuple(value.get("runs", ())),
+    )

@@ -1,0 +1,290 @@
+"""The protocol as a pure step function: look, decide, claim, run, wait, prove, commit.
+
+`begin()` gives the first act; each observation of an act goes into `step()`, which gives the next. Nothing is done
+here and nothing is remembered outside `Memory`, so every process can start again from the record: whatever it holds
+is resolved first. The drivers (sync or async, worker or test) only do acts and report what they saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias, TypeVar
+
+from databricks_bridge.core import claims, parameters, pending
+from databricks_bridge.core.acts import (
+    Act,
+    AwaitRun,
+    Fail,
+    FindRun,
+    Finish,
+    GetRun,
+    Look,
+    Looked,
+    Observation,
+    Pause,
+    ReadRecord,
+    RecordLost,
+    RecordRead,
+    RecordWritten,
+    RunFound,
+    RunGone,
+    RunSeen,
+    RunStarted,
+    StartRun,
+    Woke,
+    WriteRecord,
+)
+from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import (
+    BadAnswer,
+    BridgeError,
+    ClaimBlocked,
+    ClaimUndecided,
+    ConsumerMismatch,
+    LedgerError,
+    RunFailed,
+    TargetChanged,
+)
+from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.policy import Hold, Policy, decide
+from databricks_bridge.core.positions import Range, covers
+from databricks_bridge.core.record import Claim, ClaimStatus, Record
+
+T = TypeVar("T")
+
+TOKEN_TRUSTED = timedelta(hours=24)
+"""How long a repeated run-now is trusted to find its own run; after that the runs are searched first."""
+
+READER_BEHIND = "BridgeReaderBehind"
+"""The exception by which a notebook says that its shared table does not have the version `end` yet."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the process knows between two acts: the record as last read or written, and who takes the answer."""
+
+    then: Continuation
+    record: Record | None = None
+    seen: RunSeen | None = None
+    ranges: tuple[Range, ...] = ()
+
+
+Step: TypeAlias = tuple[Memory, Act]
+Continuation: TypeAlias = Callable[[Plan, Memory, Observation, datetime], "Step"]
+
+
+def begin() -> Step:
+    """The first act of every process: read the record."""
+    return Memory(_opened), ReadRecord()
+
+
+def step(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """The next act. A lost write starts again from the record as it is now; our own errors become a Fail."""
+    if isinstance(observation, RecordLost):
+        return begin()
+    try:
+        return memory.then(plan, memory, observation, now)
+    except BridgeError as error:
+        return memory, Fail(error)
+
+
+def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    record = _expect(observation, RecordRead).record
+    if record is None:
+        return Memory(_looked), Look(None)
+    _check_owner(plan, record)
+    if record.claim is None:
+        return Memory(_looked, record), Look(record)
+    return _resume(record, record.claim, now)
+
+
+def _check_owner(plan: Plan, record: Record) -> None:
+    if record.claim is not None and record.claim.target != plan.target:
+        raise TargetChanged(
+            f"subscription {record.subscription!r} has an open claim on {record.claim.target}, but this task runs "
+            f"{plan.target}; let the claim end first, or resolve it: databricks-bridge claim resolve"
+        )
+    if record.consumer != plan.consumer:
+        raise ConsumerMismatch(
+            f"subscription {record.subscription!r} belongs to {record.consumer}, this task is {plan.consumer}; "
+            "give each consumer a subscription of its own"
+        )
+
+
+def _resume(record: Record, claim: Claim, now: datetime) -> Step:
+    if claim.status is ClaimStatus.UNDECIDED:
+        raise ClaimUndecided(
+            f"nothing can tell whether {claim} of subscription {record.subscription!r} was processed by run "
+            f"{claim.run_id}; look at the target and resolve it: databricks-bridge claim resolve"
+        )
+    if claim.run_id is not None:
+        return Memory(_judged, record), GetRun(claim.run_id)
+    if claim.not_before is not None and now < claim.not_before:
+        return Memory(_woke, record), Pause(claim.not_before, "the last run of this claim never ran")
+    if now - claim.created_at < TOKEN_TRUSTED:
+        return Memory(_started, record), StartRun(claim)
+    return Memory(_found, record), FindRun(claim)
+
+
+def _woke(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, Woke)
+    return begin()
+
+
+def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    findings = _expect(observation, Looked).findings
+    before = memory.record.watermarks if memory.record else {}
+    marks = pending.known_watermarks(plan.spec, before, findings)
+    ranges = pending.ranges_of(plan.spec, marks, findings)
+    decision = decide(
+        Policy(condition=plan.spec.policy.condition), pending.changes_of(ranges, findings, now), None, now
+    )
+    if not isinstance(decision, Hold):
+        record = claims.claimed(plan, memory.record, marks, ranges, now)
+        return Memory(_claimed, record), WriteRecord(record)
+    if marks == before:
+        return memory, Finish((), None, decision.reason)
+    record = claims.started(plan, memory.record, marks, now)
+    return Memory(_recorded, record), WriteRecord(record)
+
+
+def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    return memory, Finish((), None, f"first start of {plan.spec.name} recorded; what comes from now on counts")
+
+
+def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    record, claim = _claim_of(memory)
+    return _resume(record, claim, now)
+
+
+def _found(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    run_id = _expect(observation, RunFound).run_id
+    _, claim = _claim_of(memory)
+    if run_id is None:
+        return Memory(_started, memory.record), StartRun(claim)
+    return Memory(_adopted, memory.record), GetRun(run_id)
+
+
+def _started(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    return Memory(_adopted, memory.record), GetRun(_expect(observation, RunStarted).run_id)
+
+
+def _adopted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    record, claim = _claim_of(memory)
+    if isinstance(observation, RunGone):
+        return _give_up(record, f"run {observation.run_id} is gone", now)
+    seen = _expect(observation, RunSeen)
+    if seen.parameters.get(parameters.TOKEN) != claim.token:
+        raise BadAnswer(
+            f"run {seen.run_id} of {claim.target} does not carry the token of its claim; the job must declare the "
+            f"job parameters {parameters.TOKEN} and {parameters.RANGES}"
+        )
+    names = {one.alias: one.name for one in claim.ranges}
+    record = claims.noted(record, seen.run_id, parameters.ranges_of(seen.parameters, names), seen.parameters, now)
+    return Memory(_noted, record, seen), WriteRecord(record)
+
+
+def _noted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    assert memory.seen is not None
+    return _judge(plan, memory, memory.seen, now)
+
+
+def _judged(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    if isinstance(observation, RunGone):
+        return _give_up(_claim_of(memory)[0], f"run {observation.run_id} is gone", now)
+    return _judge(plan, memory, _expect(observation, RunSeen), now)
+
+
+def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
+    record, claim = _claim_of(memory)
+    ending = seen.outcome.ending
+    if ending is Ending.ACTIVE:
+        if claim.status is ClaimStatus.OPEN:
+            return Memory(_judged, record), AwaitRun(seen.run_id)
+        record = claims.followed_again(record, now)
+        return Memory(_noted, record, seen), WriteRecord(record)
+    if ending is Ending.SUCCEEDED:
+        return Memory(_reread, record, seen), ReadRecord()
+    if ending is Ending.NOTHING_RAN or seen.error.startswith(READER_BEHIND):
+        why = seen.error if ending is Ending.FAILED else f"run {seen.run_id} never ran ({seen.outcome})"
+        record = claims.next_generation(plan, record, now, why, plan.pause)
+        return Memory(_claimed, record), WriteRecord(record)
+    if claim.status is ClaimStatus.OPEN:
+        record = claims.failed(plan, record, seen.outcome, now)
+        return Memory(_reported, record, seen), WriteRecord(record)
+    if claim.status is ClaimStatus.BLOCKED:
+        raise ClaimBlocked(
+            f"{claim.failures} runs of {claim} failed, the last is {seen.run_id} ({seen.outcome}); subscription "
+            f"{record.subscription!r} starts no more until it is repaired in Databricks or resolved: "
+            "databricks-bridge claim resolve"
+        )
+    record = claims.next_generation(plan, record, now, f"after failed run {seen.run_id}", timedelta(0))
+    return Memory(_claimed, record), WriteRecord(record)
+
+
+def _reported(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    _, claim = _claim_of(memory)
+    assert memory.seen is not None
+    more = (
+        "no more runs are started: repair it in Databricks or resolve the claim"
+        if claim.status is ClaimStatus.BLOCKED
+        else "the next try starts the next generation"
+    )
+    why = f": {memory.seen.error}" if memory.seen.error else ""
+    raise RunFailed(
+        f"run {memory.seen.run_id} of {claim.target} for {claim} failed ({memory.seen.outcome}){why}; {more}",
+        run_id=memory.seen.run_id,
+    )
+
+
+def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    record = _expect(observation, RecordRead).record
+    _, claim = _claim_of(memory)
+    assert memory.seen is not None
+    if record is None:
+        raise LedgerError(
+            f"the record of subscription {plan.spec.name!r} vanished while run {memory.seen.run_id} was followed"
+        )
+    ours = record.claim is not None and record.claim.token == claim.token
+    if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+        return memory, Finish((), memory.seen.run_id, f"{claim} was committed by another process")
+    record = claims.committed(record, claim, memory.seen.run_id, now)
+    return Memory(_done, record, memory.seen, claim.ranges), WriteRecord(record)
+
+
+def _done(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    assert memory.seen is not None
+    what = ", ".join(str(one) for one in memory.ranges if not one.empty)
+    return memory, Finish(memory.ranges, memory.seen.run_id, f"committed {what}")
+
+
+def _give_up(record: Record, why: str, now: datetime) -> Step:
+    record = claims.undecided(record, why, now)
+    return Memory(_undecided, record), WriteRecord(record)
+
+
+def _undecided(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    record, claim = _claim_of(memory)
+    return _resume(record, claim, now)
+
+
+def _claim_of(memory: Memory) -> tuple[Record, Claim]:
+    record = memory.record
+    claim = record.claim if record is not None else None
+    if record is None or claim is None:
+        raise TypeError("the driver answered an act that was not asked: this step follows an open claim")
+    return record, claim
+
+
+def _expect(observation: Observation, kind: type[T]) -> T:
+    if not isinstance(observation, kind):
+        raise TypeError(f"the driver answered with {type(observation).__name__} where {kind.__name__} was due")
+    return observation

@@ -1,0 +1,177 @@
+"""The record of a subscription: all that a ledger holds of it. One write of a record is one transition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from databricks_bridge.core.errors import LedgerError
+from databricks_bridge.core.positions import Position, Range, position_from_json, range_from_json
+
+SCHEMA = 1
+HISTORY_KEPT = 50
+FIRST_EPOCH = "0"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The downstream job: the workspace's host, its id, and the job's id."""
+
+    host: str
+    workspace_id: str
+    job_id: int
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} in {self.host}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"host": self.host, "workspace_id": self.workspace_id, "job_id": self.job_id}
+
+
+class ClaimStatus(StrEnum):
+    """OPEN: its run is to be started or followed. FAILED: the run failed and the failure was reported."""
+
+    OPEN = "open"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is written before a run starts. All of it is fixed then; only run id, status and counters move.
+
+    `failures` counts the generations whose run failed; a generation that never ran does not count. `not_before`
+    holds the next start after one that was skipped.
+    """
+
+    ranges: tuple[Range, ...]
+    token: str
+    generation: int
+    target: Target
+    parameters: tuple[tuple[str, str], ...]
+    created_at: datetime
+    run_id: int | None = None
+    status: ClaimStatus = ClaimStatus.OPEN
+    failures: int = 0
+    not_before: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ranges": [one.to_json() for one in self.ranges],
+            "token": self.token,
+            "generation": self.generation,
+            "target": self.target.to_json(),
+            "parameters": dict(self.parameters),
+            "created_at": self.created_at.isoformat(),
+            "run_id": self.run_id,
+            "status": self.status.value,
+            "failures": self.failures,
+            "not_before": self.not_before.isoformat() if self.not_before else None,
+        }
+
+    def __str__(self) -> str:
+        return ", ".join(str(one) for one in self.ranges if not one.empty)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One line of a record's history."""
+
+    at: datetime
+    what: str
+
+    def to_json(self) -> list[str]:
+        return [self.at.isoformat(), self.what]
+
+
+@dataclass(frozen=True)
+class Record:
+    """All that the ledger holds of one subscription. `revision` counts its writes."""
+
+    subscription: str
+    consumer: str
+    watermarks: Mapping[str, Position]
+    epoch: str = FIRST_EPOCH
+    last_claimed_at: datetime | None = None
+    claim: Claim | None = None
+    history: tuple[Transition, ...] = ()
+    revision: int = 0
+
+    def after(self, at: datetime, what: str, **changes: Any) -> Record:
+        """The next record, with one more line of history."""
+        history = (*self.history, Transition(at, what))[-HISTORY_KEPT:]
+        return replace(self, history=history, revision=self.revision + 1, **changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "subscription": self.subscription,
+            "consumer": self.consumer,
+            "watermarks": {alias: position.to_json() for alias, position in sorted(self.watermarks.items())},
+            "epoch": self.epoch,
+            "last_claimed_at": self.last_claimed_at.isoformat() if self.last_claimed_at else None,
+            "claim": self.claim.to_json() if self.claim else None,
+            "history": [line.to_json() for line in self.history],
+            "revision": self.revision,
+        }
+
+
+def record_from_json(value: Mapping[str, Any]) -> Record:
+    """Inverse of `Record.to_json`. Raises LedgerError for what this version cannot read."""
+    schema = value.get("schema") if isinstance(value, Mapping) else None
+    if schema != SCHEMA:
+        raise LedgerError(f"the record has schema {schema!r}; this version reads {SCHEMA}: upgrade databricks-bridge")
+    try:
+        return Record(
+            subscription=value["subscription"],
+            consumer=value["consumer"],
+            watermarks={alias: position_from_json(position) for alias, position in value["watermarks"].items()},
+            epoch=value["epoch"],
+            last_claimed_at=_time(value["last_claimed_at"]),
+            claim=_claim_from_json(value["claim"]) if value["claim"] else None,
+            history=tuple(Transition(datetime.fromisoformat(at), what) for at, what in value["history"]),
+            revision=value["revision"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(f"the record of this subscription cannot be read ({error!r})") from error
+
+
+def token_of(subscription: str, target: Target, epoch: str, from_: Mapping[str, Position], generation: int) -> str:
+    """The idempotency token: sha256 hex (64 characters) of canonical JSON.
+
+    `to` is not in it: of two racers with one `from`, Databricks gives both the run of the first.
+    """
+    facts = {
+        "subscription": subscription,
+        "workspace_id": target.workspace_id,
+        "job_id": target.job_id,
+        "epoch": epoch,
+        "from": {alias: position.identity() for alias, position in from_.items()},
+        "generation": generation,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _claim_from_json(value: Mapping[str, Any]) -> Claim:
+    return Claim(
+        ranges=tuple(range_from_json(one) for one in value["ranges"]),
+        token=value["token"],
+        generation=value["generation"],
+        target=Target(**value["target"]),
+        parameters=tuple(sorted(value["parameters"].items())),
+        created_at=datetime.fromisoformat(value["created_at"]),
+        run_id=value["run_id"],
+        status=ClaimStatus(value["status"]),
+        failures=value["failures"],
+        not_before=_time(value["not_before"]),
+    )
+
+
+def _time(value: str | None) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None

@@ -1,0 +1,173 @@
+"""What a subscription can watch: a Delta table, or the runs that Databricks fired for a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from databricks_bridge.core.errors import InvalidArgument
+
+Start: TypeAlias = Literal["latest", "earliest"] | int
+"""Where a first start begins: after the newest position, before the oldest one, or after this table version."""
+
+TRIGGER_KINDS = frozenset(
+    {
+        "CONTINUOUS",
+        "CONTINUOUS_RESTART",
+        "FILE_ARRIVAL",
+        "JOB_COMPLETION",
+        "MODEL",
+        "ONE_TIME",
+        "PERIODIC",
+        "RETRY",
+        "RUN_JOB_TASK",
+        "TABLE",
+    }
+)
+"""Values of `run.trigger` (Jobs API 2.2, `TriggerType`; MODEL is documented there but missing from the SDK's enum)."""
+
+RESULT_STATES = frozenset(
+    {
+        "CANCELED",
+        "FAILED",
+        "MAXIMUM_CONCURRENT_RUNS_REACHED",
+        "SUCCESS",
+        "SUCCESS_WITH_FAILURES",
+        "TIMEDOUT",
+        "UPSTREAM_CANCELED",
+        "UPSTREAM_FAILED",
+    }
+)
+"""Values of a finished run's `state.result_state` (Jobs API 2.2, `RunResultState`) that a wait may name."""
+
+_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    """A Delta table whose versions are the position.
+
+    `table` is `catalog.schema.table` as its own workspace names it, `read_as` the name under which the consumer's
+    workspace reads it (a shared catalog), by default the same. `alias` names it in job parameters
+    (`<alias>_table`, `<alias>_start`, `<alias>_end`), by default the last part of `table`. `start` overrides the
+    subscription's `start` for this source. Raises InvalidArgument.
+    """
+
+    table: str
+    databricks_conn_id: str = "databricks_default"
+    read_as: str | None = None
+    alias: str = ""
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        for field, name in (("table", self.table), ("read_as", self.read_as)):
+            if name is not None:
+                check_table_name(name, field)
+        object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
+        _check_alias(self.alias, self.table)
+        check_start(self.start, f"start of {self.table}", versions=True)
+
+    @property
+    def reader_name(self) -> str:
+        """The name that the consumer's notebook reads."""
+        return self.read_as or self.table
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggeredRuns:
+    """The finished runs of one job, of the given trigger kinds and results, as a source.
+
+    Give `job_id` or `job_name` (exact). `triggers` are values of `run.trigger`; `TABLE_UPDATE`, the name in job
+    settings, is accepted for `TABLE`. `run_state` names the result states that count. Raises InvalidArgument.
+    """
+
+    databricks_conn_id: str = "databricks_default"
+    job_id: int | None = None
+    job_name: str | None = None
+    triggers: frozenset[str] = frozenset({"FILE_ARRIVAL", "TABLE"})
+    run_state: frozenset[str] = frozenset({"SUCCESS"})
+    alias: str = ""
+    start: Start | None = None
+
+    def __post_init__(self) -> None:
+        check_job(self.job_id, self.job_name, "TriggeredRuns")
+        object.__setattr__(self, "triggers", normalised_triggers(self.triggers))
+        object.__setattr__(self, "run_state", normalised_run_state(self.run_state))
+        object.__setattr__(self, "alias", self.alias or _alias_of(self.job_name or f"job_{self.job_id}"))
+        _check_alias(self.alias, self.job_name or str(self.job_id))
+        check_start(self.start, "start of TriggeredRuns", versions=False)
+
+    @property
+    def job(self) -> str:
+        """The job as a person would name it."""
+        return self.job_name if self.job_name is not None else str(self.job_id)
+
+
+Source: TypeAlias = DeltaTable | TriggeredRuns
+
+
+def check_table_name(name: object, field: str) -> None:
+    """Raise InvalidArgument unless `name` has the three parts of Unity Catalog."""
+    if not isinstance(name, str) or len(name.split(".")) != 3 or not all(part.strip() for part in name.split(".")):
+        raise InvalidArgument(f"{field} is {name!r}; give the three-part name catalog.schema.table")
+
+
+def check_job(job_id: object, job_name: object, owner: str) -> None:
+    """Raise InvalidArgument unless exactly one of `job_id` and `job_name` is given."""
+    if (job_id is None) == (job_name is None):
+        raise InvalidArgument(f"{owner} needs exactly one of job_id and job_name")
+
+
+def check_start(start: object, field: str, *, versions: bool) -> None:
+    """Raise InvalidArgument unless `start` is None, latest, earliest or, where allowed, a table version."""
+    if start is None or start in ("latest", "earliest"):
+        return
+    if versions and isinstance(start, int) and not isinstance(start, bool) and start >= 0:
+        return
+    wanted = '"latest", "earliest" or a version from 0 on' if versions else '"latest" or "earliest"'
+    raise InvalidArgument(f"{field} is {start!r}; give {wanted}")
+
+
+def normalised_triggers(triggers: Iterable[str]) -> frozenset[str]:
+    """The kinds as `run.trigger` has them. Raises InvalidArgument for an unknown kind, an empty set or a bare string."""
+    given = _names(triggers, "triggers")
+    kinds = frozenset("TABLE" if kind == "TABLE_UPDATE" else kind for kind in given)
+    _refuse_unknown(kinds, TRIGGER_KINDS, "triggers")
+    return kinds
+
+
+def normalised_run_state(run_state: Iterable[str]) -> frozenset[str]:
+    """The result states that count. Raises InvalidArgument for an unknown one, an empty set or a bare string."""
+    states = _names(run_state, "run_state")
+    _refuse_unknown(states, RESULT_STATES, "run_state")
+    return states
+
+
+def _names(values: Iterable[str], field: str) -> frozenset[str]:
+    if isinstance(values, str):
+        raise InvalidArgument(f"{field} is the string {values!r}; give a set of names, as in {{{values!r}}}")
+    names = frozenset(values)
+    if not names:
+        raise InvalidArgument(f"{field} is empty; nothing would ever match")
+    return names
+
+
+def _refuse_unknown(given: frozenset[str], known: frozenset[str], field: str) -> None:
+    unknown = sorted(map(str, given - known))
+    if unknown:
+        raise InvalidArgument(f"{field} has {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+
+
+def _alias_of(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _check_alias(alias: str, owner: str) -> None:
+    if not _ALIAS.fullmatch(alias):
+        raise InvalidArgument(f"alias {alias!r} of {owner} is not a plain name; give alias= letters, digits and _")
+    if alias.startswith("bridge"):
+        raise InvalidArgument(
+            f"alias {alias!r} of {owner} begins with bridge, which our own parameters do; give another alias="
+        )

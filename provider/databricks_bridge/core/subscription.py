@@ -1,0 +1,109 @@
+"""The specification of a subscription: a named consumer of sources, with its policy."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.core.policy import Policy
+from databricks_bridge.core.sources import DeltaTable, Source, Start, TriggeredRuns, check_start
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+
+
+@dataclass(frozen=True)
+class SubscriptionSpec:
+    """What a subscription is, without Airflow. Raises InvalidArgument for what cannot work.
+
+    `start` says where the first start begins; it has no default, on the subscription or else on every source.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    start: Start | None
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidArgument(f"subscription name {self.name!r}: use letters, digits, _ - and . (200 at most)")
+        where = f"subscription {self.name!r}"
+        if not self.sources:
+            raise InvalidArgument(f"{where} has no sources; give at least one DeltaTable or TriggeredRuns")
+        for source in self.sources:
+            if not isinstance(source, DeltaTable | TriggeredRuns):
+                raise InvalidArgument(f"{where}: {source!r} is no source; give DeltaTable(...) or TriggeredRuns(...)")
+        doubled = sorted(alias for alias, n in Counter(source.alias for source in self.sources).items() if n > 1)
+        if doubled:
+            raise InvalidArgument(f"{where}: alias {', '.join(doubled)} is used twice; give alias= to the sources")
+        check_start(self.start, f"start of {where}", versions=False)
+        open_start = sorted(source.alias for source in self.sources if self.start is None and source.start is None)
+        if open_start:
+            raise InvalidArgument(
+                f'{where} needs start="latest" (only what comes from now on) or start="earliest" (all there is first); '
+                f"it has no default. Without it: {', '.join(open_start)}"
+            )
+
+    def start_of(self, source: Source) -> Start:
+        """Where this source begins at its first start."""
+        start = source.start if source.start is not None else self.start
+        if start is None:
+            raise InvalidArgument(f"{source.alias} has no start")
+        return start
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, the same for the same specification: sorted lists, seconds."""
+        return {
+            "name": self.name,
+            "sources": [_source_to_json(source) for source in self.sources],
+            "start": self.start,
+            "condition": self.policy.condition.value,
+            "min_time_between_triggers": self.policy.min_time_between_triggers.total_seconds(),
+            "wait_after_last_change": self.policy.wait_after_last_change.total_seconds(),
+        }
+
+
+def spec_from_json(value: Mapping[str, Any]) -> SubscriptionSpec:
+    """Inverse of `SubscriptionSpec.to_json`."""
+    return SubscriptionSpec(
+        name=value["name"],
+        sources=tuple(_source_from_json(source) for source in value["sources"]),
+        start=value["start"],
+        policy=Policy(
+            condition=value["condition"],
+            min_time_between_triggers=timedelta(seconds=value["min_time_between_triggers"]),
+            wait_after_last_change=timedelta(seconds=value["wait_after_last_change"]),
+        ),
+    )
+
+
+def as_sources(sources: Sequence[Source] | Source) -> tuple[Source, ...]:
+    """One source or several, as a tuple."""
+    return (sources,) if isinstance(sources, DeltaTable | TriggeredRuns) else tuple(sources)
+
+
+def _source_to_json(source: Source) -> dict[str, Any]:
+    common = {"databricks_conn_id": source.databricks_conn_id, "alias": source.alias, "start": source.start}
+    if isinstance(source, DeltaTable):
+        return {"kind": "delta_table", "table": source.table, "read_as": source.read_as, **common}
+    return {
+        "kind": "triggered_runs",
+        "job_id": source.job_id,
+        "job_name": source.job_name,
+        "triggers": sorted(source.triggers),
+        "run_state": sorted(source.run_state),
+        **common,
+    }
+
+
+def _source_from_json(value: Mapping[str, Any]) -> Source:
+    fields = {name: field for name, field in value.items() if name != "kind"}
+    if value["kind"] == "delta_table":
+        return DeltaTable(**fields)
+    fields["triggers"] = frozenset(fields["triggers"])
+    fields["run_state"] = frozenset(fields["run_state"])
+    return TriggeredRuns(**fields)

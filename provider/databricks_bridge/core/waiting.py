@@ -1,0 +1,50 @@
+"""When a sensor or watcher lets the consumer go: the policy over what is pending, with its timers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided
+from databricks_bridge.core.pending import Finding, changes_of, known_watermarks, ranges_of
+from databricks_bridge.core.policy import Hold, Ready, decide
+from databricks_bridge.core.positions import Position
+from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.subscription import SubscriptionSpec
+
+
+def ready_at_once(spec: SubscriptionSpec, record: Record | None) -> str | None:
+    """Why the consumer has something to do without a look, or None.
+
+    An open claim comes first, whoever comes next; and only the consumer can write down a first start at "latest".
+    Raises ClaimBlocked, ClaimUndecided: then only a person can go on.
+    """
+    claim = record.claim if record else None
+    if claim is not None:
+        if claim.status is ClaimStatus.BLOCKED:
+            raise ClaimBlocked(
+                f"{claim.failures} runs of {claim} failed, the last is {claim.run_id}; repair it in Databricks and clear "
+                "the task that runs the job"
+            )
+        if claim.status is ClaimStatus.UNDECIDED:
+            raise ClaimUndecided(f"nothing can tell whether {claim} was processed by run {claim.run_id}")
+        return f"an open claim on {claim} is to be resolved"
+    marks = record.watermarks if record else {}
+    new = [one.alias for one in spec.sources if one.alias not in marks and spec.start_of(one) == "latest"]
+    return f"the first start of {', '.join(new)} is to be recorded" if new else None
+
+
+def decide_wait(
+    spec: SubscriptionSpec,
+    watermarks: Mapping[str, Position],
+    last_claimed_at: datetime | None,
+    findings: Mapping[str, Finding],
+    now: datetime,
+) -> Hold | Ready:
+    """Hold or ready, by condition and timers. Raises SourceError for a source that needs a decision."""
+    marks = known_watermarks(spec, watermarks, findings)
+    ranges = ranges_of(spec, marks, findings)
+    decision = decide(spec.policy, changes_of(ranges, findings, now), last_claimed_at, now)
+    if isinstance(decision, Hold):
+        return decision
+    return Ready(decision.updated, "; ".join(str(one) for one in ranges if not one.empty))

@@ -1,0 +1,124 @@
+"""What one commit file says: whether it carries data, which operation wrote it, which metadata it sets.
+
+Actions first, the operation second; what cannot be told counts as data, because a run too many costs little and
+a range too few is lost. (Delta protocol, "Actions"; the operation names are those of Delta-Spark and delta-rs.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from databricks_bridge.core.errors import InvalidArgument
+
+HEAD_BYTES = 64 * 1024
+"""How much of a commit is read to classify it and to fingerprint it."""
+
+# Operations that never change rows. Everything that is not listed here may.
+MAINTENANCE = frozenset(
+    {
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "CHANGE COLUMN",
+        "CHANGE COLUMNS",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "CREATE TABLE",
+        "DOMAIN METADATA CLEANUP",
+        "DROP COLUMNS",
+        "DROP CONSTRAINT",
+        "DROP FEATURE",
+        "Deletion Vector Tombstones",
+        "Empty Commit",
+        "FSCK",
+        "OPTIMIZE",
+        "OPTIMIZE CHECKPOINT",
+        "REMOVE COLUMN MAPPING",
+        "RENAME COLUMN",
+        "REORG",
+        "REORG TABLE UPGRADE UNIFORM",
+        "REPLACE COLUMNS",
+        "ROW TRACKING BACKFILL",
+        "ROW TRACKING UNBACKFILL",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPDATE SCHEMA",
+        "UPGRADE PROTOCOL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+_FILE_ACTIONS = ("add", "remove")
+# Actions of the protocol that change no rows by themselves. `cdc` always comes with an add or a remove.
+_OTHER_ACTIONS = frozenset(
+    {"commitInfo", "metaData", "protocol", "txn", "cdc", "domainMetadata", "checkpointMetadata", "sidecar"}
+)
+_CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitHead:
+    """What the beginning of a commit says. `metadata_id` is None when no metaData action was seen in it."""
+
+    carries_data: bool
+    operation: str | None
+    metadata_id: str | None
+
+
+def carries_data(commit: bytes, *, whole: bool = True) -> bool:
+    """Whether the commit changes rows. Give `whole=False` when `commit` is only its beginning."""
+    return read_head(commit, whole=whole).carries_data
+
+
+def read_head(commit: bytes, *, whole: bool) -> CommitHead:
+    """Reads the commit, or its beginning. Raises InvalidArgument for a catalog-managed table."""
+    operation: str | None = None
+    metadata_id: str | None = None
+    data = False
+    certain = whole and bool(commit.strip())
+    for action in _actions(commit, whole=whole):
+        if action is None:
+            certain = False
+            continue
+        for name, value in action.items():
+            if not isinstance(value, dict):
+                certain = False
+            elif name in _FILE_ACTIONS:
+                data = data or value.get("dataChange") is not False
+            elif name == "commitInfo":
+                operation = str(value["operation"]) if value.get("operation") else None
+            elif name == "metaData":
+                metadata_id = str(value["id"]) if value.get("id") else None
+            elif name == "protocol":
+                refuse_catalog_managed(value)
+            elif name not in _OTHER_ACTIONS:
+                certain = False
+    if not certain and operation not in MAINTENANCE:
+        data = True
+    return CommitHead(carries_data=data, operation=operation, metadata_id=metadata_id)
+
+
+def refuse_catalog_managed(protocol: dict[str, Any]) -> None:
+    """Raises InvalidArgument when this protocol action says that the catalog, not the log, knows the newest commit."""
+    if _CATALOG_MANAGED & {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}:
+        raise InvalidArgument(
+            "the table is catalog-managed (table feature catalogManaged): its newest commits are known to Unity "
+            "Catalog alone, and its log in storage may lag behind; read its version from the catalog or by SQL"
+        )
+
+
+def _actions(commit: bytes, *, whole: bool) -> Iterator[dict[str, Any] | None]:
+    """Each line's action; None for a line that is none. The last line of a mere beginning is cut, and left out."""
+    lines = commit.split(b"\n")
+    if not whole:
+        lines.pop()
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            parsed = json.loads(line)
+        except ValueError:
+            parsed = None
+        yield parsed if isinstance(parsed, dict) else None

@@ -1,0 +1,137 @@
+"""The three things we do with an object store, and our names for what can go wrong.
+
+A store here is rooted at the table's folder. Its own error texts may show signed URLs, so they are not passed on.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from databricks_bridge.core.errors import BridgeError, NotAuthenticated, NotFound, NotPermitted, Unavailable
+from databricks_bridge.delta.names import LOG, LogFile, parse
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_LIST_CHUNK = 1000
+_FIRST_LINE_MAX = 300
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One file of the log. `tag` changes when the file is written again, or copied."""
+
+    file: LogFile
+    path: str
+    size: int
+    modified: datetime
+    tag: str
+
+
+class Files:
+    """The log's files in one store. `where` names the table for messages."""
+
+    def __init__(self, store: ObjectStore, where: str) -> None:
+        self._store, self.where = store, where
+
+    async def list(self, offset: str | None) -> AsyncIterator[Listed]:
+        """Every file of the log after `offset` (exclusive), in no order: the store promises none."""
+        try:
+            async for chunk in self._store.list(LOG, offset=offset, chunk_size=_LIST_CHUNK):
+                for meta in chunk:
+                    modified = meta["last_modified"]
+                    yield Listed(
+                        parse(meta["path"].removeprefix(f"{LOG}/")),
+                        meta["path"],
+                        meta["size"],
+                        modified,
+                        f"{meta['e_tag']} {meta['size']} {modified.timestamp()}",
+                    )
+        except _store_errors() as error:
+            raise translate(error, f"listing {LOG} of {self.where}") from None
+
+    async def head(self, path: str, size: int) -> bytes:
+        """The first `size` bytes, or all when there are fewer. Raises NotFound."""
+        try:
+            return bytes(await self._store.get_range_async(path, start=0, end=size))
+        except _store_errors() as error:
+            raise translate(error, f"reading {path} of {self.where}") from None
+
+    async def whole(self, path: str) -> bytes:
+        """All of a small file. Raises NotFound."""
+        try:
+            return bytes(await (await self._store.get_async(path)).bytes_async())
+        except _store_errors() as error:
+            raise translate(error, f"reading {path} of {self.where}") from None
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        """The lines of a file of any size, one after another, never all of it in memory."""
+        rest = b""
+        try:
+            async for chunk in (await self._store.get_async(path)).stream():
+                *lines, rest = (rest + bytes(chunk)).split(b"\n")
+                for line in lines:
+                    yield line
+        except _store_errors() as error:
+            raise translate(error, f"reading {path} of {self.where}") from None
+        yield rest
+
+    def reader(self, path: str) -> io.RawIOBase:
+        """A blocking file object that reads ranges; for libraries that want one, in a thread of their own."""
+        return _RangeReader(self._store, path)
+
+
+class _RangeReader(io.RawIOBase):
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store, self._path = store, path
+        self._size, self._at = int(store.head(path)["size"]), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, to: int, whence: int = io.SEEK_SET) -> int:
+        self._at = to + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if end <= self._at:
+            return b""
+        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
+        self._at += len(content)
+        return content
+
+
+def _store_errors() -> tuple[type[Exception], ...]:
+    from obstore.exceptions import BaseError
+
+    return (BaseError, FileNotFoundError)
+
+
+def translate(error: Exception, doing: str) -> BridgeError:
+    """Our error for one of obstore's."""
+    from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"{doing}: it does not exist")
+    if isinstance(error, PermissionDeniedError):
+        return NotPermitted(f"{doing}: the store refuses it (403); grant list and read on the table's folder")
+    if isinstance(error, UnauthenticatedError):
+        return NotAuthenticated(f"{doing}: the store refuses the credentials (401)")
+    return Unavailable(f"{doing}: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    """The error's first line without queries, where signatures are."""
+    return re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_FIRST_LINE_MAX]

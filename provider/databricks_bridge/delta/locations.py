@@ -1,0 +1,92 @@
+"""Where a table's files are, from the URL that Unity Catalog gives, or from a path.
+
+The URLs are taken apart by hand: table paths hold spaces, `#`, `?` and `%` as they are, which a URL parser would
+cut or decode.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from databricks_bridge.core.errors import InvalidArgument, NotFound, NotPermitted
+from databricks_bridge.delta.names import LOG
+
+if TYPE_CHECKING:
+    from obstore.store import LocalStore
+
+
+class Kind(StrEnum):
+    """The stores that we read."""
+
+    FILE = "file"
+    S3 = "s3"
+    AZURE = "azure"
+    GCS = "gcs"
+
+
+_SCHEMES = {
+    "file": Kind.FILE,
+    "s3": Kind.S3,
+    "s3a": Kind.S3,
+    "abfss": Kind.AZURE,
+    "abfs": Kind.AZURE,
+    "gs": Kind.GCS,
+}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A table's folder. `bucket` is the bucket or container, `account` Azure's storage account; both "" for files."""
+
+    kind: Kind
+    bucket: str
+    account: str
+    path: str
+
+
+def is_location(text: str) -> bool:
+    """Whether this is a storage location, and not a table's name in the catalog."""
+    return text.startswith(("/", "file:")) or "://" in text
+
+
+def parse_location(text: str) -> Location:
+    """The folder that a storage URL or an absolute path names. Raises InvalidArgument for a scheme we cannot read."""
+    if text.startswith("/"):
+        return Location(Kind.FILE, "", "", text)
+    scheme, _, rest = text.partition(":")
+    kind = _SCHEMES.get(scheme.lower())
+    if kind is None:
+        known = ", ".join(f"{name}:" for name in _SCHEMES)
+        raise InvalidArgument(f"the storage location {text!r} has a scheme that cannot be read here; known: {known}")
+    authority, slash, path = rest.removeprefix("//").partition("/")
+    if kind is Kind.FILE:
+        return Location(kind, "", "", _existing(f"{slash}{path}"))
+    bucket, _, host = authority.rpartition("@") if kind is Kind.AZURE else (authority, "", "")
+    if not bucket:
+        raise InvalidArgument(f"the storage location {text!r} names no bucket or container")
+    return Location(kind, bucket, host.partition(".")[0], path.strip("/"))
+
+
+def _existing(path: str) -> str:
+    """A file URL may be percent-encoded or not; the reading that exists, else the one as written."""
+    decoded = unquote(path)
+    return decoded if not Path(path).exists() and Path(decoded).exists() else path
+
+
+def open_folder(path: str) -> LocalStore:
+    """The store of a folder on this machine. Raises NotFound when it is not there, NotPermitted when it is closed."""
+    from obstore.store import LocalStore
+
+    if not os.path.isdir(path):
+        raise NotFound(
+            f"the folder {path} does not exist; is the table's location right, and is the disk mounted here?"
+        )
+    log = os.path.join(path, LOG)
+    if not os.access(log if os.path.isdir(log) else path, os.R_OK | os.X_OK):
+        raise NotPermitted(f"this process may not list {log}; give its user read and execute on the folder")
+    return LocalStore(path)

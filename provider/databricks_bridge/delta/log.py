@@ -1,0 +1,156 @@
+"""A table's newest version, read from its `_delta_log` by listing.
+
+Ordinary polls cost one listing from the last version seen, and no reads when there is nothing new. A version is
+reported only when a reader could build it: from a complete checkpoint, or from version 0, without a gap. The hint
+in `_last_checkpoint` may save a long first listing and is believed in nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from databricks_bridge.core.errors import HistoryGap, Unavailable
+from databricks_bridge.delta.files import Files, Listed
+from databricks_bridge.delta.look import Look
+from databricks_bridge.delta.model import CommitSummary, LatestVersion
+from databricks_bridge.delta.names import offset
+from databricks_bridge.delta.segment import Segment, collect
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_READS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What the looks so far have found. `tag` is the one of the file that proves `latest.version`.
+
+    Commits from `scanned_from` to the newest are classified, and `data_version` is the newest of them with data.
+    """
+
+    latest: LatestVersion
+    tag: str
+    data_version: int | None
+    scanned_from: int
+
+
+class DeltaLog:
+    """The log of one table; a VersionSource.
+
+    `open_store` gives the store, rooted at the table's folder, for each look: a closure can renew its credentials.
+    `where` names the table in messages; `table_id` is passed on in the answers.
+    """
+
+    def __init__(
+        self, open_store: Callable[[], Awaitable[ObjectStore]], where: str, *, table_id: str | None = None
+    ) -> None:
+        self._open_store, self._where, self._table_id = open_store, where, table_id
+        self._seen: _Seen | None = None
+        self._turn = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"DeltaLog({self._where!r})"
+
+    async def latest(self, known: int | None = None) -> LatestVersion | None:
+        """See `VersionSource.latest`."""
+        async with self._turn:
+            look = Look(Files(await self._open_store(), self._where))
+            segment = await self._segment(look, known)
+            version = segment.latest
+            if version is None:
+                self._seen = None
+                return None
+            seen = self._seen
+            if seen is None or seen.latest.version != version:
+                seen = await self._study(look, segment, version, seen)
+            above = -1 if known is None else known
+            if seen.data_version is None and seen.scanned_from > above + 1:
+                data = await look.newest_data(seen.scanned_from - 1, above=above)
+                seen = replace(seen, data_version=data, scanned_from=above + 1 if data is None else data)
+            self._seen = seen
+            news = seen.data_version if seen.data_version is not None and seen.data_version > above else None
+            return replace(seen.latest, data_version=news)
+
+    async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
+        """See `VersionSource.commits`."""
+        if to_inclusive <= from_exclusive:
+            return
+        look = Look(Files(await self._open_store(), self._where))
+        look.listed = await collect(look.files.list(offset(from_exclusive + 1)))
+        there, newest = look.listed.commits, look.listed.latest
+        if newest is None or newest < to_inclusive:
+            raise Unavailable(f"commit {to_inclusive} of {self._where} is not in the log, at least not yet; look again")
+        wanted = range(from_exclusive + 1, to_inclusive + 1)
+        for version in wanted:
+            if version in look.listed.being_written:
+                raise Unavailable(f"commit {version} of {self._where} is being written; look again")
+            if version not in there:
+                raise HistoryGap(
+                    f"commit {version} of {self._where} is not in the log, and ({from_exclusive}, {to_inclusive}] was "
+                    "asked for; log retention may have removed it: rebuild from the table, or adopt the newest version"
+                )
+        for start in range(0, len(wanted), _READS_AT_ONCE):
+            batch = wanted[start : start + _READS_AT_ONCE]
+            for version, head in zip(batch, await asyncio.gather(*map(look.head, batch)), strict=True):
+                if head is None:
+                    raise HistoryGap(f"commit {version} of {self._where} was removed from the log just now")
+                yield CommitSummary(
+                    version=version,
+                    operation=head.operation,
+                    carries_data=head.carries_data,
+                    committed_at=there[version].modified,
+                )
+
+    async def _segment(self, look: Look, known: int | None) -> Segment:
+        """The end of the log, from the version last seen if that is still the same file, else from a checkpoint."""
+        seen = self._seen
+        base = seen.latest.version if seen is not None else known
+        if base is not None:
+            segment = await look.list(base)
+            proof = _proof(segment, base)
+            if seen is None:
+                good = proof is not None or bool(segment.checkpoints)
+            else:
+                good = proof is not None and proof.tag == seen.tag
+            if good and segment.missing(base) is None:
+                return segment
+        self._seen = None
+        return await look.from_checkpoint()
+
+    async def _study(self, look: Look, segment: Segment, version: int, seen: _Seen | None) -> _Seen:
+        """Reads what is new: the newest commit, and the metadata id as far back as it may have changed."""
+        before = -1 if seen is None else seen.latest.version
+        metadata_id = await look.metadata_id(version, down_to=before)
+        if metadata_id is None and seen is not None:
+            metadata_id = seen.latest.metadata_id
+        if metadata_id is None:
+            # the listing began above the last metaData
+            segment = await look.from_checkpoint()
+            metadata_id = await look.metadata_id(version, down_to=-1)
+        await look.head(version)
+        proof = _proof(segment, version)
+        if proof is None:
+            raise Unavailable(f"version {version} of {self._where} went away during the look; look again")
+        latest = LatestVersion(
+            version=version,
+            table_id=self._table_id,
+            metadata_id=metadata_id,
+            fingerprint=look.fingerprints.get(version),
+            committed_at=proof.modified,
+        )
+        if seen is None:
+            return _Seen(latest=latest, tag=proof.tag, data_version=None, scanned_from=version + 1)
+        data = await look.newest_data(version, above=before)
+        if data is None:
+            return replace(seen, latest=latest, tag=proof.tag)
+        return _Seen(latest=latest, tag=proof.tag, data_version=data, scanned_from=data)
+
+
+def _proof(segment: Segment, version: int) -> Listed | None:
+    """The file that proves a version: its commit, else the first part of its checkpoint."""
+    parts = segment.checkpoints.get(version)
+    return segment.commits.get(version) or (parts[0] if parts else None)

@@ -1,0 +1,117 @@
+"""One look at a log: what is listed, what is read, and what follows from it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+
+from databricks_bridge.core.errors import HistoryGap, NotFound, NotPermitted
+from databricks_bridge.delta import metadata
+from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
+from databricks_bridge.delta.files import Files
+from databricks_bridge.delta.names import LAST_CHECKPOINT, commit_path, offset
+from databricks_bridge.delta.segment import Segment, collect
+
+log = logging.getLogger(__name__)
+
+_SCAN_MAX = 1000
+_READS_AT_ONCE = 16
+
+
+class Look:
+    """One look at the log: what was listed and what was read, each file at most once."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.listed = Segment()
+        self.fingerprints: dict[int, str] = {}
+        self._heads: dict[int, CommitHead | None] = {}
+        self._whole: set[int] = set()
+
+    async def list(self, version: int) -> Segment:
+        """Lists from `version` on, inclusive."""
+        self.listed = await collect(self.files.list(offset(version)))
+        return self.listed
+
+    async def from_checkpoint(self) -> Segment:
+        """Lists from the hinted checkpoint on, or everything when the hint does not hold. Raises HistoryGap."""
+        hint = await self._hint()
+        if hint is not None:
+            segment = await self.list(hint)
+            if segment.checkpoints and segment.missing(hint) is None:
+                return segment
+            log.warning("_last_checkpoint of %s names %d, which is not there; listing all", self.files.where, hint)
+        self.listed = await collect(self.files.list(None))
+        if gap := self.listed.missing(-1):
+            first, last = gap
+            raise HistoryGap(
+                f"the log of {self.files.where} lacks commits {first} to {last} and no complete checkpoint stands in "
+                "for them; the table cannot be read until they are restored"
+            )
+        return self.listed
+
+    async def _hint(self) -> int | None:
+        try:
+            text = await self.files.whole(LAST_CHECKPOINT)
+        except (NotFound, NotPermitted):
+            return None
+        try:
+            version = json.loads(text.decode("utf-8-sig"))["version"]
+        except (ValueError, KeyError, TypeError):
+            version = None
+        if isinstance(version, int) and version >= 0:
+            return version
+        log.warning("_last_checkpoint of %s cannot be read; listing the log instead", self.files.where)
+        return None
+
+    async def head(self, version: int) -> CommitHead | None:
+        """What the beginning of a commit says; None when the log does not have it any more."""
+        if version not in self._heads:
+            self._heads[version] = await self._read(version)
+        return self._heads[version]
+
+    async def _read(self, version: int) -> CommitHead | None:
+        listed = self.listed.commits.get(version)
+        try:
+            content = await self.files.head(commit_path(version), HEAD_BYTES)
+        except NotFound:
+            return None
+        if len(content) < HEAD_BYTES or (listed is not None and listed.size == HEAD_BYTES):
+            self._whole.add(version)
+        self.fingerprints[version] = hashlib.sha256(content).hexdigest()
+        return read_head(content, whole=version in self._whole)
+
+    async def metadata_id(self, version: int, *, down_to: int) -> str | None:
+        """The id in force at `version`: the newest one set in (down_to, version]; None when none was set there."""
+        at, step = version, 1
+        down_to = max(down_to, min([*self.listed.commits, *self.listed.checkpoints], default=0) - 1)
+        while at > down_to:
+            batch = range(at, max(at - step, down_to), -1)
+            for found in await asyncio.gather(*map(self._metadata_id_at, batch)):
+                if found is not None:
+                    return found
+            at, step = at - len(batch), min(step * 2, _READS_AT_ONCE)
+        return None
+
+    async def _metadata_id_at(self, version: int) -> str | None:
+        listed = self.listed
+        if version in listed.checksums and (found := await metadata.from_checksum(self.files, version)):
+            return found
+        if version in listed.commits and (head := await self.head(version)):
+            if head.metadata_id:
+                return head.metadata_id
+            if version not in self._whole and (found := await metadata.from_rest_of_commit(self.files, version)):
+                return found
+        if version in listed.checkpoints:
+            return await metadata.from_checkpoint(self.files, listed.checkpoints[version])
+        return None
+
+    async def newest_data(self, top: int, *, above: int) -> int | None:
+        """The newest version in (above, top] that carries data, or of which that cannot be told any more."""
+        for version in range(top, above, -1):
+            head = await self.head(version) if top - version < _SCAN_MAX else None
+            if head is None or head.carries_data:
+                return version
+        return None

@@ -1,0 +1,57 @@
+"""What is known of a table's newest version, and who can be asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatestVersion:
+    """The newest version of a Delta table, and the identity of the table that has it.
+
+    `table_id` is Unity Catalog's id, None where no catalog was asked. `metadata_id` is the id in the newest
+    `metaData` action: CREATE OR REPLACE changes it. `fingerprint` is the sha256 hex of the first 64 KiB of the
+    commit file, None when only a checkpoint proves the version. `committed_at` is the store's own last-modified
+    time of that file. `data_version` is the newest version above the `known` of the question whose commit
+    carries data; None when no commit above it does, so that OPTIMIZE and VACUUM start nothing.
+    """
+
+    version: int
+    table_id: str | None = None
+    metadata_id: str | None = None
+    fingerprint: str | None = None
+    committed_at: datetime | None = None
+    data_version: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitSummary:
+    """One commit, as far as its first 64 KiB tell. `operation` is None where the writer left commitInfo out."""
+
+    version: int
+    operation: str | None
+    carries_data: bool
+    committed_at: datetime | None = None
+
+
+@runtime_checkable
+class VersionSource(Protocol):
+    """Something that knows the versions of one table."""
+
+    async def latest(self, known: int | None = None) -> LatestVersion | None:
+        """The newest version; None when the table has no commit yet.
+
+        `known` is the last version the caller knows, exclusive for `data_version` and the place to list from.
+        Raises NotFound, NotPermitted, NotAuthenticated, Unavailable, HistoryGap.
+        """
+        ...
+
+    def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
+        """The commits in (from_exclusive, to_inclusive], oldest first: `commits(3, 5)` yields 4 and 5.
+
+        Raises HistoryGap when one of them is no longer in the log.
+        """
+        ...

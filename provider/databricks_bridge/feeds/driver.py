@@ -1,0 +1,157 @@
+"""Does the acts of the protocol against real parts, and reports what it saw. One driver for every adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from databricks_bridge.core import acts
+from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
+from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.core.parameters import TOKEN, names_of, of_run
+from databricks_bridge.core.protocol import begin, step
+from databricks_bridge.core.record import Claim, Record
+from databricks_bridge.feeds.look import Looker
+from databricks_bridge.ledgers.protocol import Ledger
+from databricks_bridge.workspace.client import Workspace
+
+log = logging.getLogger(__name__)
+
+CLOCKS_APART = timedelta(minutes=10)
+"""How much earlier than our claim, by the workspace's clock, its run is searched for."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Driver:
+    """One consumer's way through the protocol.
+
+    `target` is the open client of the downstream workspace. `on_run` is told every run as soon as it is known, as the
+    raw answer of `runs/get`.
+    """
+
+    plan: Plan
+    ledger: Ledger
+    looker: Looker
+    target: Workspace
+    poll_interval: timedelta = timedelta(seconds=30)
+    on_run: Callable[[Mapping[str, Any]], None] = lambda run: None
+    now: Callable[[], datetime] = utc_now
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def drive(self, *, follow: bool = True) -> acts.Finish | acts.AwaitRun:
+        """Act until the claim is done. With `follow=False` an active run is handed back to be awaited elsewhere.
+
+        Raises the BridgeError of a Fail, and whatever a part raised: then nothing is lost, and the next process
+        begins again from the record.
+        """
+        memory, act = begin()
+        while True:
+            log.debug("act %s", act)
+            if isinstance(act, acts.Finish) or (isinstance(act, acts.AwaitRun) and not follow):
+                return act
+            if isinstance(act, acts.Fail):
+                raise act.error
+            observation = await self._do(act)
+            memory, act = step(self.plan, memory, observation, self.now())
+
+    async def _do(self, act: acts.Act) -> acts.Observation:
+        match act:
+            case acts.ReadRecord():
+                return acts.RecordRead(await self.ledger.read())
+            case acts.WriteRecord(record):
+                return await self._write(record)
+            case acts.Look(record):
+                await self._check_job()
+                return acts.Looked(await self.looker.look(self.plan.spec, record.watermarks if record else {}))
+            case acts.StartRun(claim):
+                return await self._start(claim)
+            case acts.FindRun(claim):
+                return acts.RunFound(await self._find(claim))
+            case acts.GetRun(run_id):
+                return await self._get(run_id)
+            case acts.AwaitRun(run_id):
+                return await self._await(run_id)
+            case acts.Pause(until, reason):
+                log.info("pausing until %s: %s", until.isoformat(), reason)
+                await self.sleep(max(0.0, (until - self.now()).total_seconds()))
+                return acts.Woke()
+        raise TypeError(f"no way to do {act!r}")
+
+    async def _check_job(self) -> None:
+        """Refuse a job that does not declare what the claim will send: its run could not show what it was given."""
+        job_id = self.plan.target.job_id
+        settings = (await self.target.get_job(job_id)).get("settings") or {}
+        declared = {one["name"] for one in settings.get("parameters") or []}
+        missing = sorted(names_of(self.plan.spec.sources, self.plan.own_parameters) - declared)
+        if missing:
+            raise InvalidArgument(
+                f"job {settings.get('name', job_id)!r} in {self.target.host} does not declare the job parameters "
+                f"{', '.join(missing)}; add them to its parameters with an empty default"
+            )
+
+    async def _write(self, record: Record) -> acts.Observation:
+        try:
+            await self.ledger.write(record)
+        except WriteLost as lost:
+            log.warning("%s; reading it again", lost)
+            return acts.RecordLost()
+        log.info("ledger: %s", record.history[-1].what)
+        return acts.RecordWritten()
+
+    async def _start(self, claim: Claim) -> acts.Observation:
+        run_id = await self.target.run_now(
+            claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=claim.token, queue=True
+        )
+        return acts.RunStarted(run_id)
+
+    async def _find(self, claim: Claim) -> int | None:
+        from_ms = int((claim.created_at - CLOCKS_APART).timestamp() * 1000)
+        async for run in self.target.list_runs(job_id=claim.target.job_id, start_time_from_ms=from_ms):
+            if of_run(run).get(TOKEN) == claim.token:
+                return int(run["run_id"])
+        return None
+
+    async def _get(self, run_id: int) -> acts.RunSeen | acts.RunGone:
+        try:
+            run = await self.target.get_run(run_id)
+        except NotFound:
+            return acts.RunGone(run_id)
+        self.on_run(run)
+        outcome = outcome_of(run)
+        error = await self._error_of(run) if outcome.ending is Ending.FAILED else ""
+        return acts.RunSeen(run_id, outcome, of_run(run), error)
+
+    async def _await(self, run_id: int) -> acts.RunSeen | acts.RunGone:
+        warned = False
+        while True:
+            try:
+                seen = await self._get(run_id)
+                if isinstance(seen, acts.RunGone) or seen.outcome.ending is not Ending.ACTIVE:
+                    return seen
+                if not seen.outcome.known and not warned:
+                    log.warning("run %s is in a state new to us (%s); waiting on", run_id, seen.outcome)
+                    warned = True
+            except Unavailable as error:
+                log.warning("run %s: %s; asking again", run_id, error)
+            await self.sleep(self.poll_interval.total_seconds())
+
+    async def _error_of(self, run: Mapping[str, Any]) -> str:
+        """Class and message of the first failed task. An answer that cannot be had is not worth failing for."""
+        for task in run.get("tasks") or []:
+            if outcome_of(task).ending is Ending.FAILED:
+                try:
+                    output = await self.target.get_run_output(task["run_id"])
+                except (WorkspaceError, Unavailable) as error:
+                    log.warning("the output of task run %s cannot be read: %s", task["run_id"], error)
+                    return ""
+                return str(output.get("error") or "")
+        return ""

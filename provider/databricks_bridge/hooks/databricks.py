@@ -1,0 +1,156 @@
+"""A workspace client from an Airflow connection of the official type `databricks`.
+
+Every way to authenticate that the official hook knows works here, because the hook itself does it. The names
+that we use of it are in `OFFICIAL_NAMES`; most are private, so a test compares them with the installed release.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.providers.databricks.hooks.databricks import DatabricksHook
+
+    from databricks_bridge.workspace.client import Workspace
+
+OFFICIAL_NAMES = (
+    "_a_cache_databricks_conn",
+    "_a_get_aad_headers",
+    "_a_get_token",
+    "_endpoint_url",
+    "_get_aiohttp_kwargs",
+    "databricks_conn",
+    "host",
+)
+
+log = logging.getLogger(__name__)
+# The official hook says at INFO, once a call, which way it authenticates: far too often at polling rate.
+_quiet = logging.getLogger(f"{__name__}.official")
+_quiet.setLevel(logging.WARNING)
+_TOKEN_IN_TEXT = re.compile(r"(['\"]\w*(?:token|secret|password|assertion)\w*['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
+
+
+async def open_workspace(databricks_conn_id: str) -> Workspace:
+    """The workspace of this connection; close it, or use it as `async with await open_workspace(...)`.
+
+    Works on a triggerer's event loop and inside `asyncio.run` alike. After a refusal the connection is read
+    anew, so that a rotated token is seen. Raises InvalidArgument, naming the connection, when it does not
+    exist or has no host.
+    """
+    from databricks_bridge.workspace.client import Workspace
+
+    login = _Login(databricks_conn_id)
+    await login.renew()
+    try:
+        return Workspace(
+            login.url,
+            login.headers,
+            reauthorize=login.renew,
+            proxy=login.proxy,
+            on_close=login.close,
+        )
+    except BaseException:
+        await login.close()
+        raise
+
+
+class _Login:
+    """The official hook of one connection, kept for its cache of tokens and replaced when it is refused."""
+
+    def __init__(self, databricks_conn_id: str) -> None:
+        self._conn_id = databricks_conn_id
+        self._hook: DatabricksHook | None = None
+        self._retired: DatabricksHook | None = None
+        self.url = ""
+        self.proxy: str | None = None
+
+    async def renew(self) -> None:
+        """Reads the connection again and forgets every token."""
+        from airflow.exceptions import AirflowNotFoundException
+        from airflow.providers.databricks.hooks.databricks import DatabricksHook
+
+        from databricks_bridge.core.errors import InvalidArgument
+
+        # one try: the client above retries, and the hook's own pauses would block the event loop for some logins
+        hook = DatabricksHook(databricks_conn_id=self._conn_id, retry_limit=1, caller="databricks-bridge")
+        hook._log = _quiet
+        try:
+            await hook._a_cache_databricks_conn()
+        except AirflowNotFoundException as error:
+            raise InvalidArgument(
+                f"the Airflow connection {self._conn_id!r} does not exist; create it with type databricks, or correct "
+                "databricks_conn_id"
+            ) from error
+        if not hook.host:
+            raise InvalidArgument(
+                f"the Airflow connection {self._conn_id!r} has no host; write the workspace's URL into it, as in "
+                "https://adb-123.4.azuredatabricks.net"
+            )
+        url = str(hook._endpoint_url("")).rstrip("/")
+        if self.url and url != self.url:
+            raise InvalidArgument(
+                f"the Airflow connection {self._conn_id!r} now names {url}, and this client was opened for {self.url}; "
+                "what was open there is not moved: restart the task"
+            )
+        await hook.__aenter__()
+        # the hook before may still be fetching a token for another call; the one before that is not
+        retired, self._retired, self._hook = self._retired, self._hook, hook
+        await _close(retired)
+        self.url = url
+        self.proxy = hook._get_aiohttp_kwargs(url).get("proxy")
+
+    async def headers(self) -> dict[str, str]:
+        """The headers for one try. The hook refreshes its tokens two minutes before they expire."""
+        import aiohttp
+        from airflow.exceptions import AirflowException
+        from tenacity import RetryError
+
+        from databricks_bridge.core.errors import NotAuthenticated, Unavailable
+
+        if self._hook is None:
+            await self.renew()
+        hook = self._hook
+        assert hook is not None
+        try:
+            headers: dict[str, str] = dict(await hook._a_get_aad_headers())
+            token = await hook._a_get_token()
+        except aiohttp.ClientResponseError as error:
+            kind = NotAuthenticated if 400 <= error.status < 500 and error.status != 429 else Unavailable
+            raise kind(f"{self._no_token()}: HTTP {error.status} from the token service") from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable(f"{self._no_token()}: {type(error).__name__}") from error
+        except AirflowException as error:
+            waits = isinstance(error.__context__, RetryError)
+            # its own text may hold the token service's whole answer, tokens too
+            said = _TOKEN_IN_TEXT.sub(r"\1***", str(error))
+            raise (Unavailable if waits else NotAuthenticated)(f"{self._no_token()}: {said}") from None
+        return {**headers, "Authorization": f"Bearer {token}" if token else self._basic(hook)}
+
+    async def close(self) -> None:
+        """Closes the hooks' own sessions, which they use for token services."""
+        hooks, self._hook, self._retired = (self._hook, self._retired), None, None
+        for hook in hooks:
+            await _close(hook)
+
+    def _no_token(self) -> str:
+        return f"no token for the Airflow connection {self._conn_id!r}"
+
+    def _basic(self, hook: Any) -> str:
+        import aiohttp
+
+        from databricks_bridge.core.errors import NotAuthenticated
+
+        conn = hook.databricks_conn
+        if not conn.login or not conn.password:
+            raise NotAuthenticated(
+                f"the Airflow connection {self._conn_id!r} holds no credentials that the databricks connection type "
+                "knows; put a token into its password"
+            )
+        return aiohttp.BasicAuth(conn.login, conn.password, encoding="utf-8").encode()
+
+
+async def _close(hook: DatabricksHook | None) -> None:
+    if hook is not None:
+        await hook.__aexit__(None, None, None)

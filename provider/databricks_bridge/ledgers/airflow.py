@@ -1,0 +1,60 @@
+"""The Airflow keep: one key of the asset state store, on the subscription's asset.
+
+`asset_state_store` (Airflow 3.3) is a plain upsert without compare-and-set, so the revision is compared just before
+each write. What can still slip between is covered by the token: two writers with one `from` get one run.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from databricks_bridge.core.errors import LedgerError, RecordTooLarge, WriteLost
+from databricks_bridge.core.record import Record, record_from_json
+from databricks_bridge.ledgers.protocol import follows
+
+KEY = "databricks_bridge.record"
+LIMIT_BYTES = 48 * 1024
+"""Below the 65,535 bytes that the asset state store takes, so that a full record can still be written once more."""
+
+
+class StateStore(Protocol):
+    """The part of Airflow's `AssetStateStoreAccessor` that the keep uses."""
+
+    def get(self, key: str, default: Any = None) -> Any: ...
+
+    def set(self, key: str, value: Any) -> None: ...
+
+
+class AirflowLedger:
+    """A record in the asset state store, through a task's own accessor."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    async def read(self) -> Record | None:
+        value = self._store.get(KEY)
+        return None if value is None else record_from_json(value)
+
+    async def write(self, record: Record) -> None:
+        value = record.to_json()
+        size = len(json.dumps(value).encode())
+        if size > LIMIT_BYTES:
+            raise RecordTooLarge(
+                f"the record of subscription {record.subscription!r} has {size} bytes, the Airflow ledger keeps "
+                f"{LIMIT_BYTES}; use fewer sources in one subscription"
+            )
+        if not follows(record, await self.read()):
+            raise WriteLost(f"the record of subscription {record.subscription!r} was changed by another writer")
+        self._store.set(KEY, value)
+
+
+def ledger_of(context: Any, asset: Any, subscription: str) -> AirflowLedger:
+    """The keep of a running task. Raises LedgerError when the task lacks the asset as inlet."""
+    try:
+        return AirflowLedger(context["asset_state_store"][asset])
+    except KeyError as error:
+        raise LedgerError(
+            f"this task has no access to the record of subscription {subscription!r}: add inlets=[subscription.asset] "
+            "to it (a mapped operator needs it in partial())"
+        ) from error

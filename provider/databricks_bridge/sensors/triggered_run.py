@@ -1,0 +1,130 @@
+"""A plain sensor for the next finished run of a job that Databricks fired by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSensorTimeout
+
+from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.core.sources import check_job, normalised_run_state, normalised_triggers
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from databricks_bridge.core.sources import TriggeredRuns
+
+
+class DatabricksTriggeredRunSensor(BaseSensorOperator):
+    """Waits for a run that it did not start: the first of the job that matches and ended at or after `since`.
+
+    Plain and stateless: what ends between two DAG runs is not remembered; for that, subscribe to `TriggeredRuns`.
+    `triggers` are values of `run.trigger` (`TABLE_UPDATE` is accepted for `TABLE`), `run_state` the result states that
+    count, `since` an aware datetime or ISO text, by default the DAG run's `run_after`. It only reads: a run is never
+    cancelled. Returns `{"run_id", "job_id", "trigger", "result_state", "start_time", "end_time", "run_page_url",
+    "job_parameters"}`, times in epoch milliseconds. Raises NotFound, NotPermitted, NotAuthenticated, InvalidArgument.
+    """
+
+    ui_color = "#dfe3f4"
+    template_fields: Sequence[str] = ("databricks_conn_id", "job_id", "job_name", "since")
+
+    def __init__(
+        self,
+        *,
+        databricks_conn_id: str = "databricks_default",
+        job_id: int | str | None = None,
+        job_name: str | None = None,
+        triggers: Iterable[str] = frozenset({"FILE_ARRIVAL", "TABLE"}),
+        run_state: Iterable[str] = frozenset({"SUCCESS"}),
+        since: datetime | str | None = None,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poke_interval: timedelta | float = 30,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        check_job(job_id, job_name, type(self).__name__)
+        self.databricks_conn_id = databricks_conn_id
+        self.job_id = job_id
+        self.job_name = job_name
+        self.triggers = normalised_triggers(triggers)
+        self.run_state = normalised_run_state(run_state)
+        self.since = since
+        self.deferrable = deferrable
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        run = asyncio.run(self._look_once(self._since(context)))
+        return PokeReturnValue(is_done=run is not None, xcom_value=run)
+
+    def execute(self, context: Context) -> Any:
+        if not self.deferrable:
+            return super().execute(context)
+        since = self._since(context)
+        run = asyncio.run(self._look_once(since))
+        if run is not None:
+            return run
+        from databricks_bridge.triggers.triggered_run import TriggeredRunTrigger
+
+        timeout = timedelta(seconds=self.timeout)
+        self.defer(
+            trigger=TriggeredRunTrigger(
+                databricks_conn_id=self.databricks_conn_id,
+                job_id=None if self.job_id is None else int(self.job_id),
+                job_name=self.job_name,
+                triggers=sorted(self.triggers),
+                run_state=sorted(self.run_state),
+                since=since.isoformat(),
+                poll_interval=float(self.poke_interval),
+                deadline=(datetime.now(UTC) + timeout).isoformat(),
+            ),
+            method_name="execute_complete",
+            timeout=timeout + timedelta(minutes=1),
+        )
+        return None
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Take the trigger's event. Raises the error that it carries, or AirflowSensorTimeout at the deadline."""
+        from databricks_bridge.triggers.polling import raise_for
+
+        raise_for(event)
+        if event["status"] == "deadline":
+            raise AirflowSensorTimeout(f"no run of {self._wanted().job!r} matched until {event['deadline']}")
+        run: dict[str, Any] = event["run"]
+        self.log.info("run %s of trigger %s: %s", run["run_id"], run["trigger"], run["run_page_url"])
+        return run
+
+    async def _look_once(self, since: datetime) -> dict[str, Any] | None:
+        from databricks_bridge.feeds.runs import job_of, next_run
+        from databricks_bridge.hooks.databricks import open_workspace
+
+        wanted = self._wanted()
+        async with await open_workspace(self.databricks_conn_id) as workspace:
+            job_id = await job_of(workspace, wanted.job_id, wanted.job_name)
+            run = await next_run(workspace, wanted, job_id, since)
+        self.log.info("%s", f"found run {run.run_id}" if run else f"no run of {wanted.job!r} since {since.isoformat()}")
+        return None if run is None else run.to_json()
+
+    def _wanted(self) -> TriggeredRuns:
+        from databricks_bridge.core.sources import TriggeredRuns
+
+        return TriggeredRuns(
+            databricks_conn_id=self.databricks_conn_id,
+            job_id=None if self.job_id is None else int(self.job_id),
+            job_name=self.job_name,
+            triggers=self.triggers,
+            run_state=self.run_state,
+        )
+
+    def _since(self, context: Context) -> datetime:
+        since = self.since or context["dag_run"].run_after
+        try:
+            moment = datetime.fromisoformat(since) if isinstance(since, str) else since
+        except ValueError as error:
+            raise InvalidArgument(f"since is {since!r}; give an aware datetime or ISO text with a zone") from error
+        if moment.tzinfo is None:
+            raise InvalidArgument(f"since is {since!r}, without a time zone; give an aware datetime")
+        return moment

@@ -1,0 +1,94 @@
+"""The loop that all deferred waits share: it outlives bad answers, and it ends at an absolute deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from databricks_bridge.core import errors
+from databricks_bridge.core.errors import BridgeError, NotAuthenticated, NotPermitted, Unavailable
+
+REFUSALS_BORNE = 5
+"""So many refusals in a row are taken for a token being changed; after that the wait ends with the error."""
+
+
+class PollingTrigger(BaseTrigger):
+    """Calls `_poll` until it gives a payload, an error that waiting cannot mend, or the deadline.
+
+    `poll_interval` is in seconds, `deadline` an ISO time with zone. The constructor only keeps what it is given.
+    Event payloads have `deadline` and `status`: "ready" with what `_poll` gave, "error" with `error` and `message`, or
+    "deadline".
+    """
+
+    def __init__(self, *, poll_interval: float, deadline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.poll_interval = poll_interval
+        self.deadline = deadline
+        self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @abstractmethod
+    async def _poll(self) -> dict[str, Any] | None:
+        """One look: the payload when the wait is over, else None. May set `_wake_at` to look earlier."""
+
+    async def cleanup(self) -> None:
+        """Close what the polls keep open."""
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        refusals = 0
+        while True:
+            try:
+                payload = await self._poll()
+                refusals = 0
+            except Unavailable as error:
+                self.log.warning("%s; looking again", error)
+                payload = None
+            except (NotAuthenticated, NotPermitted) as error:
+                refusals += 1
+                self.log.warning("%s; refusal %s of %s", error, refusals, REFUSALS_BORNE)
+                payload = _error(error) if refusals >= REFUSALS_BORNE else None
+            except BridgeError as error:
+                payload = _error(error)
+            except Exception:
+                self.log.exception("the look failed in a way new to us; looking again")
+                payload = None
+            if payload is not None:
+                yield TriggerEvent({"status": "ready", "deadline": self.deadline, **payload})
+                return
+            left = self._seconds_left()
+            if left <= 0:
+                yield TriggerEvent({"status": "deadline", "deadline": self.deadline})
+                return
+            await self._sleep(min(self.poll_interval, left))
+
+    def _seconds_left(self) -> float:
+        try:
+            deadline = datetime.fromisoformat(self.deadline)
+        except (TypeError, ValueError):
+            self.log.warning("the deadline %r is no time; waiting ends here", self.deadline)
+            return 0.0
+        return (deadline - self._now()).total_seconds()
+
+
+def _error(error: BridgeError) -> dict[str, Any]:
+    return {"status": "error", "error": type(error).__name__, "message": str(error)}
+
+
+def raise_for(event: dict[str, Any]) -> None:
+    """Raise the error that an event carries, of its own type; return for any other event."""
+    if event.get("status") != "error":
+        return
+    kind = getattr(errors, str(event.get("error")), BridgeError)
+    raise _rebuilt(kind, str(event["message"]))
+
+
+def _rebuilt(kind: type[BridgeError], message: str) -> BridgeError:
+    try:
+        return kind(message)
+    except TypeError:
+        return BridgeError(message)

@@ -1,0 +1,71 @@
+"""The deferred wait of `DatabricksSubscriptionSensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from databricks_bridge.core.policy import Ready
+from databricks_bridge.core.positions import position_from_json
+from databricks_bridge.core.subscription import spec_from_json
+from databricks_bridge.core.waiting import decide_wait
+from databricks_bridge.feeds.look import Looker
+from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.triggers.polling import PollingTrigger
+
+
+class SubscriptionTrigger(PollingTrigger):
+    """Looks at the sources of a subscription until its policy says ready.
+
+    A deferred trigger cannot read the asset state store, so the watermarks travel in `watermarks`; all arguments are
+    plain JSON, and an older release's stored arguments must go on working.
+    """
+
+    def __init__(
+        self,
+        *,
+        subscription: Mapping[str, Any],
+        watermarks: Mapping[str, Any],
+        last_claimed_at: str | None,
+        poll_interval: float,
+        deadline: str,
+    ) -> None:
+        super().__init__(poll_interval=poll_interval, deadline=deadline)
+        self.subscription = subscription
+        self.watermarks = watermarks
+        self.last_claimed_at = last_claimed_at
+        self._looker: Looker | None = None
+        self._told = ""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            "databricks_bridge.triggers.subscription.SubscriptionTrigger",
+            {
+                "subscription": self.subscription,
+                "watermarks": self.watermarks,
+                "last_claimed_at": self.last_claimed_at,
+                "poll_interval": self.poll_interval,
+                "deadline": self.deadline,
+            },
+        )
+
+    async def _poll(self) -> dict[str, Any] | None:
+        spec = spec_from_json(self.subscription)
+        marks = {alias: position_from_json(value) for alias, value in self.watermarks.items()}
+        claimed_at = datetime.fromisoformat(self.last_claimed_at) if self.last_claimed_at else None
+        if self._looker is None:
+            self._looker = Looker(open_workspace)
+        findings = await self._looker.look(spec, marks)
+        decision = decide_wait(spec, marks, claimed_at, findings, self._now())
+        if isinstance(decision, Ready):
+            return {"subscription": spec.name, "updated": list(decision.updated), "reason": decision.reason}
+        if decision.reason != self._told:
+            self.log.info("%s", decision.reason)
+            self._told = decision.reason
+        return None
+
+    async def cleanup(self) -> None:
+        if self._looker is not None:
+            looker, self._looker = self._looker, None
+            await looker.__aexit__(None, None, None)

@@ -1,0 +1,74 @@
+"""The deferred wait of `DatabricksTriggeredRunSensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from databricks_bridge.core.sources import TriggeredRuns
+from databricks_bridge.feeds.runs import job_of, next_run
+from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.triggers.polling import PollingTrigger
+from databricks_bridge.workspace.client import Workspace
+
+
+class TriggeredRunTrigger(PollingTrigger):
+    """Looks for a finished run of a job that Databricks fired, ended at or after `since` (ISO time with zone)."""
+
+    def __init__(
+        self,
+        *,
+        databricks_conn_id: str,
+        job_id: int | None,
+        job_name: str | None,
+        triggers: Sequence[str],
+        run_state: Sequence[str],
+        since: str,
+        poll_interval: float,
+        deadline: str,
+    ) -> None:
+        super().__init__(poll_interval=poll_interval, deadline=deadline)
+        self.databricks_conn_id = databricks_conn_id
+        self.job_id = job_id
+        self.job_name = job_name
+        self.triggers = triggers
+        self.run_state = run_state
+        self.since = since
+        self._workspace: Workspace | None = None
+        self._found_job: int | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            "databricks_bridge.triggers.triggered_run.TriggeredRunTrigger",
+            {
+                "databricks_conn_id": self.databricks_conn_id,
+                "job_id": self.job_id,
+                "job_name": self.job_name,
+                "triggers": sorted(self.triggers),
+                "run_state": sorted(self.run_state),
+                "since": self.since,
+                "poll_interval": self.poll_interval,
+                "deadline": self.deadline,
+            },
+        )
+
+    async def _poll(self) -> dict[str, Any] | None:
+        wanted = TriggeredRuns(
+            databricks_conn_id=self.databricks_conn_id,
+            job_id=self.job_id,
+            job_name=self.job_name,
+            triggers=frozenset(self.triggers),
+            run_state=frozenset(self.run_state),
+        )
+        if self._workspace is None:
+            self._workspace = await open_workspace(self.databricks_conn_id)
+        if self._found_job is None:
+            self._found_job = await job_of(self._workspace, self.job_id, self.job_name)
+        run = await next_run(self._workspace, wanted, self._found_job, datetime.fromisoformat(self.since))
+        return None if run is None else {"run": run.to_json()}
+
+    async def cleanup(self) -> None:
+        if self._workspace is not None:
+            workspace, self._workspace = self._workspace, None
+            await workspace.close()

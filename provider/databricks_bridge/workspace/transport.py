@@ -1,0 +1,186 @@
+"""One call to one workspace: authorisation, rate, tries, pauses. The seam between our client and aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception_type, retry_never
+from yarl import URL
+
+from databricks_bridge import __version__
+from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, Throttled, Unavailable
+from databricks_bridge.workspace import answers
+from databricks_bridge.workspace.limits import Limits
+
+Headers = dict[str, str]
+
+USER_AGENT = f"databricks-bridge/{__version__}"
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_CONNECTIONS = 20
+_ORG_ID = "x-databricks-org-id"
+
+# What aiohttp raises, and what we call it; the first row that fits counts. A text of None means: the exception's own.
+TRANSLATION: tuple[tuple[type[BaseException], type[Exception], str | None], ...] = (
+    (aiohttp.InvalidURL, InvalidArgument, "the host is not a URL; check the Airflow connection"),
+    (TimeoutError, Unavailable, "no answer in time"),
+    (aiohttp.ClientPayloadError, Unavailable, "the answer was cut short"),
+    (aiohttp.ServerDisconnectedError, Unavailable, "the server closed the connection without an answer"),
+    # its text would show the URL of a proxy, with its password
+    (aiohttp.ClientResponseError, Unavailable, "the answer is not HTTP that we can read"),
+    (aiohttp.ClientError, Unavailable, None),
+    (OSError, Unavailable, None),
+)
+
+
+class Transport:
+    """Sends one request until it is answered or the budget is spent. See `Workspace` for the arguments."""
+
+    def __init__(
+        self,
+        host: str,
+        authorize: Callable[[], Awaitable[Headers]],
+        *,
+        reauthorize: Callable[[], Awaitable[None]] | None,
+        session: aiohttp.ClientSession | None,
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        budget_seconds: float,
+        try_seconds: float,
+        proxy: str | None,
+    ) -> None:
+        if not host.startswith(("https://", "http://")):
+            raise InvalidArgument(f"the host {host!r} is not a URL; write it as https://name")
+        self.host = host.rstrip("/")
+        self.org_id: str | None = None
+        self._authorize, self._reauthorize = authorize, reauthorize
+        self._session, self._owns_session = session, session is None
+        self._sleep, self._random, self._clock, self._now = sleep, random, clock, now
+        self._budget, self._try_seconds = budget_seconds, try_seconds
+        self._proxy = proxy
+        self._limits = Limits()
+        self._renewal = asyncio.Lock()
+        self._renewals = 0
+
+    async def close(self) -> None:
+        """Closes the session that this transport made."""
+        if self._owns_session and self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        safe: bool = True,
+    ) -> dict[str, Any]:
+        """The JSON answer of one call. Without `safe` it is sent once, or twice when the first try was a 401."""
+        url = URL(self.host + path, encoded=True).update_query(_query(params))
+        started = self._clock()
+        renewed = False
+
+        async def one() -> dict[str, Any]:
+            nonlocal renewed
+            renewals = self._renewals
+            try:
+                return await self._once(method, path, url, body, started)
+            except NotAuthenticated:
+                if renewed or self._reauthorize is None:
+                    raise
+            renewed = True
+            await self._renew(renewals)
+            return await self._once(method, path, url, body, started)
+
+        tries = AsyncRetrying(
+            sleep=self._sleep,
+            wait=self._pause,
+            stop=lambda state: self._clock() - started + state.upcoming_sleep > self._budget,
+            retry=retry_if_exception_type(Unavailable) if safe else retry_never,
+        )
+        try:
+            return await tries(one)
+        except RetryError as spent:
+            raise self._gave_up(spent.last_attempt.exception(), spent.last_attempt.attempt_number, started) from None
+
+    def _gave_up(self, last: BaseException | None, tries: int, started: float) -> Unavailable:
+        text = f"{last}; gave up after {tries} {'try' if tries == 1 else 'tries'} in {self._clock() - started:.0f} s"
+        pause = getattr(last, "retry_after", None)
+        if isinstance(last, Throttled):
+            return Throttled(f"{text} (it asks for a pause of {pause:g} s)" if pause else text, retry_after=pause)
+        return Unavailable(text)
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Seconds before the next try: doubling, half of it random; never less than the service asked for."""
+        doubled: float = min(_FIRST_PAUSE_SECONDS * 2 ** (state.attempt_number - 1), _LONGEST_PAUSE_SECONDS)
+        backoff: float = doubled * (0.5 + self._random() / 2)
+        error = state.outcome.exception() if state.outcome else None
+        asked: float | None = getattr(error, "retry_after", None)
+        if asked is None:
+            return backoff
+        # a crowd that was told the same pause must not come back in one moment
+        return max(backoff, asked + self._random() * max(1.0, asked / 10))
+
+    async def _renew(self, renewals: int) -> None:
+        """Rebuilds the credentials, once for all calls that were refused with the same ones."""
+        async with self._renewal:
+            if renewals == self._renewals and self._reauthorize is not None:
+                await self._reauthorize()
+                self._renewals += 1
+
+    async def _once(
+        self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float
+    ) -> dict[str, Any]:
+        where = f"{method} {path} at {self.host}"
+        async with self._limits.bucket(method, path):
+            credentials = await self._authorize()
+            seconds = min(self._try_seconds, max(self._budget - (self._clock() - started), 1.0))
+            try:
+                async with self._open().request(
+                    method,
+                    url,
+                    json=body,
+                    headers={"Accept": "application/json", **credentials, "User-Agent": USER_AGENT},
+                    timeout=aiohttp.ClientTimeout(total=seconds),
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                ) as response:
+                    content = await response.read()
+                    headers = {name.lower(): value for name, value in response.headers.items()}
+                    status = response.status
+            except tuple(row[0] for row in TRANSLATION) as error:
+                raise translate(where, error) from error
+        if (org_id := headers.get(_ORG_ID, "0")) != "0":
+            self.org_id = org_id
+        secrets = [part for value in credentials.values() for part in (value, value.split(" ", 1)[-1])]
+        return answers.read(answers.Answer(where, status, headers, content), now=self._now(), secrets=secrets)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # no cookies: a session cookie would go before the token of the next try
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit_per_host=_CONNECTIONS), cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
+
+
+def translate(where: str, error: BaseException) -> Exception:
+    """Our error for one of aiohttp's, by the table."""
+    for theirs, ours, text in TRANSLATION:
+        if isinstance(error, theirs):
+            return ours(f"{where}: {text or f'{type(error).__name__}: {error}'}")
+    raise TypeError(f"{type(error).__name__} has no row in TRANSLATION") from error
+
+
+def _query(params: Mapping[str, Any] | None) -> dict[str, str]:
+    """Query values as Databricks writes them: booleans in lower case, None left out."""
+    found = {name: value for name, value in (params or {}).items() if value is not None}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
