@@ -85,7 +85,10 @@ def moves(world: World, last_version: int, compare_and_set: bool) -> Iterator[tu
             yield f"P{at} starts", _with(world, at, Process(*begin()))
             continue
         if world.crashes:
-            yield f"P{at} dies before {type(process.act).__name__}", replace(_with(world, at, None), crashes=world.crashes - 1)
+            yield (
+                f"P{at} dies before {type(process.act).__name__}",
+                replace(_with(world, at, None), crashes=world.crashes - 1),
+            )
         done = _do(world, process.act, compare_and_set)
         if done is not None:
             after, observation = done

@@ -5,6 +5,7 @@ Shape of the answer: `POST /api/2.0/unity-catalog/temporary-table-credentials` (
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ def expires(answer: dict[str, Any], now: datetime) -> datetime:
 def open_store(location: Location, answer: dict[str, Any], *, until: datetime, region: str | None) -> ObjectStore:
     """The store that these credentials open, rooted at the table's folder.
 
-    They are given as a provider, because settings of the environment would win over plain arguments.
+    They are given as a provider, because keys in the environment would win over plain arguments. The environment's
+    AWS_ENDPOINT_URL (a VPC endpoint, say) and AWS_ALLOW_HTTP count, as they do for the AWS tools.
     """
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -42,7 +44,7 @@ def open_store(location: Location, answer: dict[str, Any], *, until: datetime, r
             location.bucket,
             prefix=prefix,
             region=region,
-            client_options=_CLIENT,
+            client_options={**_CLIENT, "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"},
             retry_config=_RETRY,
             credential_provider=_fixed(
                 {

@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 
 _LIST_CHUNK = 1000
 _FIRST_LINE_MAX = 300
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_QUERY = re.compile(r"\?\S*")
+_DEAD_CREDENTIALS = frozenset(
+    {
+        "AuthenticationFailed",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidAuthenticationInfo",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -120,18 +134,23 @@ def _store_errors() -> tuple[type[Exception], ...]:
 
 
 def translate(error: Exception, doing: str) -> BridgeError:
-    """Our error for one of obstore's."""
+    """Our error for one of obstore's.
+
+    A refused listing has no class of its own there: only its text has the HTTP status, and the store's own code.
+    """
     from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
-    if isinstance(error, FileNotFoundError):
-        return NotFound(f"{doing}: it does not exist")
-    if isinstance(error, PermissionDeniedError):
-        return NotPermitted(f"{doing}: the store refuses it (403); grant list and read on the table's folder")
-    if isinstance(error, UnauthenticatedError):
-        return NotAuthenticated(f"{doing}: the store refuses the credentials (401)")
-    return Unavailable(f"{doing}: {_first_line(error)}")
-
-
-def _first_line(error: Exception) -> str:
-    """The error's first line without queries, where signatures are."""
-    return re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_FIRST_LINE_MAX]
+    text = str(error)
+    status, code = (found[1] if (found := pattern.search(text)) else "" for pattern in (_STATUS, _CODE))
+    if code in _DEAD_CREDENTIALS or status == "401" or isinstance(error, UnauthenticatedError):
+        return NotAuthenticated(f"{doing}: the store refuses the credentials ({code or status or '401'})")
+    if status == "403" or isinstance(error, PermissionDeniedError):
+        return NotPermitted(
+            f"{doing}: the store does not permit it ({code or '403'}); grant list and read on the table's folder"
+        )
+    if status == "404" or isinstance(error, FileNotFoundError):
+        return NotFound(f"{doing}: it does not exist{f' ({code})' if code else ''}")
+    if status:
+        return Unavailable(f"{doing}: HTTP {status}{f' {code}' if code else ''}")
+    # queries of signed URLs hold signatures
+    return Unavailable(f"{doing}: {_QUERY.sub('?…', text.partition(chr(10))[0])[:_FIRST_LINE_MAX]}")

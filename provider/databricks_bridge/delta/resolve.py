@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -37,20 +37,25 @@ def _now() -> datetime:
 
 
 async def open_table(
-    workspace: Workspace | None, full_name: str, *, now: Callable[[], datetime] = _now
+    workspace: Workspace | None,
+    full_name: str,
+    *,
+    now: Callable[[], datetime] = _now,
+    region_of: Callable[[str], Awaitable[str | None]] = credentials.bucket_region,
 ) -> VersionSource:
     """The versions of `catalog.schema.table`; an absolute path or a file: URL is opened without a workspace.
 
     The entry in the catalog is looked up now and again every five minutes, so that another table under the name
     shows as another `table_id`; storage credentials are renewed five minutes before they expire. Raises
     InvalidArgument for what has no Delta log that can be read (views, foreign, shared, catalog-managed tables),
-    and NotFound, NotPermitted, NotAuthenticated, Unavailable.
+    and NotFound, NotPermitted, NotAuthenticated, Unavailable. `now` (aware) and `region_of` (bucket to AWS region)
+    are injected for tests.
     """
     if is_location(full_name):
         return _open_location(full_name)
     if workspace is None:
         raise InvalidArgument(f"{full_name!r} is a name in a catalog, and no workspace was given to look it up in")
-    table = CatalogTable(workspace, full_name, now)
+    table = CatalogTable(workspace, full_name, now=now, region_of=region_of)
     await table.resolve()
     return table
 
@@ -73,8 +78,15 @@ def _open_location(text: str) -> DeltaLog:
 class CatalogTable:
     """A table that Unity Catalog knows by name; a VersionSource."""
 
-    def __init__(self, workspace: Workspace, full_name: str, now: Callable[[], datetime]) -> None:
-        self._workspace, self._name, self._now = workspace, full_name, now
+    def __init__(
+        self,
+        workspace: Workspace,
+        full_name: str,
+        *,
+        now: Callable[[], datetime],
+        region_of: Callable[[str], Awaitable[str | None]],
+    ) -> None:
+        self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
         self._turn = asyncio.Lock()
         self._checked: datetime | None = None
         self._table_id = ""
@@ -142,7 +154,7 @@ class CatalogTable:
 
     async def _find_region(self) -> str | None:
         """The bucket's region; where S3 does not tell, the metastore's, which is nearly always the same."""
-        found = await credentials.bucket_region(self._location.bucket)
+        found = await self._region_of(self._location.bucket)
         if found is None:
             summary = await self._workspace.get("/api/2.1/unity-catalog/metastore_summary")
             found = str(summary["region"]) if summary.get("region") else None

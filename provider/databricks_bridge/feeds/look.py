@@ -55,16 +55,19 @@ class Looker:
         return findings
 
     async def _look_at_table(self, source: DeltaTable, mark: Position | None) -> TableFinding:
-        key = (source.databricks_conn_id, source.table)
-        if key not in self._tables:
-            self._tables[key] = await open_table(await self.workspace(source.databricks_conn_id), source.table)
         known = mark.version if isinstance(mark, TablePosition) and mark.version >= 0 else None
-        latest = await self._tables[key].latest(known)
+        latest = await (await self._table(source)).latest(known)
+        if known is not None and (latest is None or latest.version < known):
+            # The name may belong to another table by now, in another place and with another id.
+            del self._tables[source.databricks_conn_id, source.table]
+            latest = await (await self._table(source)).latest(known)
         if latest is None:
             return TableFinding(None, None, None)
         position = TablePosition(latest.version, latest.table_id, latest.metadata_id, latest.fingerprint)
         return TableFinding(position, latest.data_version, latest.committed_at)
 
-    def forget_tables(self) -> None:
-        """Resolve every table anew at the next look: its name may belong to another table by now."""
-        self._tables.clear()
+    async def _table(self, source: DeltaTable) -> VersionSource:
+        key = (source.databricks_conn_id, source.table)
+        if key not in self._tables:
+            self._tables[key] = await open_table(await self.workspace(source.databricks_conn_id), source.table)
+        return self._tables[key]

@@ -6,9 +6,11 @@ that we use of it are in `OFFICIAL_NAMES`; most are private, so a test compares 
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from airflow.providers.databricks.hooks.databricks import DatabricksHook
@@ -19,23 +21,22 @@ OFFICIAL_NAMES = (
     "_a_cache_databricks_conn",
     "_a_get_aad_headers",
     "_a_get_token",
-    "_endpoint_url",
     "_get_aiohttp_kwargs",
     "databricks_conn",
     "host",
 )
 
-log = logging.getLogger(__name__)
 # The official hook says at INFO, once a call, which way it authenticates: far too often at polling rate.
 _quiet = logging.getLogger(f"{__name__}.official")
 _quiet.setLevel(logging.WARNING)
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _TOKEN_IN_TEXT = re.compile(r"(['\"]\w*(?:token|secret|password|assertion)\w*['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
 
 
-async def open_workspace(databricks_conn_id: str) -> Workspace:
+async def open_workspace(databricks_conn_id: str, *, budget_seconds: float = 120.0) -> Workspace:
     """The workspace of this connection; close it, or use it as `async with await open_workspace(...)`.
 
-    Works on a triggerer's event loop and inside `asyncio.run` alike. After a refusal the connection is read
+    `budget_seconds` bounds each call with all its retries. Works on a triggerer's event loop and inside `asyncio.run` alike. After a refusal the connection is read
     anew, so that a rotated token is seen. Raises InvalidArgument, naming the connection, when it does not
     exist or has no host.
     """
@@ -48,6 +49,7 @@ async def open_workspace(databricks_conn_id: str) -> Workspace:
             login.url,
             login.headers,
             reauthorize=login.renew,
+            budget_seconds=budget_seconds,
             proxy=login.proxy,
             on_close=login.close,
         )
@@ -88,7 +90,7 @@ class _Login:
                 f"the Airflow connection {self._conn_id!r} has no host; write the workspace's URL into it, as in "
                 "https://adb-123.4.azuredatabricks.net"
             )
-        url = str(hook._endpoint_url("")).rstrip("/")
+        url = _url(hook)
         if self.url and url != self.url:
             raise InvalidArgument(
                 f"the Airflow connection {self._conn_id!r} now names {url}, and this client was opened for {self.url}; "
@@ -138,8 +140,6 @@ class _Login:
         return f"no token for the Airflow connection {self._conn_id!r}"
 
     def _basic(self, hook: Any) -> str:
-        import aiohttp
-
         from databricks_bridge.core.errors import NotAuthenticated
 
         conn = hook.databricks_conn
@@ -148,7 +148,22 @@ class _Login:
                 f"the Airflow connection {self._conn_id!r} holds no credentials that the databricks connection type "
                 "knows; put a token into its password"
             )
-        return aiohttp.BasicAuth(conn.login, conn.password, encoding="utf-8").encode()
+        return "Basic " + base64.b64encode(f"{conn.login}:{conn.password}".encode()).decode()
+
+
+def _url(hook: DatabricksHook) -> str:
+    """The workspace's URL.
+
+    The official hook reads the connection's fields `schema` and `port` and drops what a URL in `host` says of them.
+    Here a port in `host` counts as well; `http://` in `host` only for this machine, since elsewhere it would send in
+    clear what the official hook sends encrypted: say `schema` http to mean it.
+    """
+    conn = hook.databricks_conn
+    written = urlsplit(str(conn.extra_dejson.get("host") or conn.host))
+    plain = written.scheme == "http" and hook.host in _THIS_MACHINE
+    port = conn.port or (written.port if written.scheme else None)
+    host = f"[{hook.host}]" if ":" in str(hook.host) and not str(hook.host).startswith("[") else hook.host
+    return f"{conn.schema or ('http' if plain else 'https')}://{host}{f':{port}' if port else ''}"
 
 
 async def _close(hook: DatabricksHook | None) -> None:

@@ -29,12 +29,14 @@ RETRY_AFTER_CAP_SECONDS = 3600.0
 _MESSAGE_MAX = 500
 _RETRYABLE_4XX = frozenset({408, 425})
 _RETRYABLE_CODES = frozenset({"COULD_NOT_ACQUIRE_LOCK"})
+_NO_SUCH_API = "ENDPOINT_NOT_FOUND"
 _DOES_NOT_EXIST = re.compile(r"\bdoes not exist\b", re.IGNORECASE)
 # A dead personal access token is answered 403, with this text and no code of its own.
 _DEAD_TOKEN = re.compile(r"\binvalid access token\b|\btoken (is|has) expired\b", re.IGNORECASE)
 _WHAT_TO_DO: dict[type[WorkspaceError], str] = {
     NotAuthenticated: "check the token or service principal of the Airflow connection",
     NotPermitted: "grant the right to the identity of the Airflow connection",
+    BadAnswer: "is the host of the Airflow connection a Databricks workspace?",
 }
 
 
@@ -61,8 +63,8 @@ def read(answer: Answer, *, now: datetime, secrets: Iterable[str] = ()) -> dict[
     text = answer.body.decode("utf-8", "replace")
     if 200 <= answer.status < 300:
         return _json_object(answer, text)
-    code, message = _error_parts(answer, text)
-    raise _error(answer, code, scrub(message, secrets), now)
+    code, message, ours = _error_parts(answer, text)
+    raise _error(answer, code, scrub(message, secrets), now, from_databricks=ours)
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
@@ -120,20 +122,22 @@ def _kind(answer: Answer) -> str:
     return answer.headers.get("content-type", "an untyped body").split(";")[0]
 
 
-def _error_parts(answer: Answer, text: str) -> tuple[str | None, str]:
+def _error_parts(answer: Answer, text: str) -> tuple[str | None, str, bool]:
+    """Code, message, and whether the body has the form that Databricks gives its errors."""
     if 300 <= answer.status < 400:
-        return None, f"a redirect to {answer.headers.get('location', 'nowhere')[:200]}"
+        return None, f"a redirect to {answer.headers.get('location', 'nowhere')[:200]}", False
     try:
         parsed = json.loads(text)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        return None, f"{_kind(answer)} instead of JSON"
+        return None, f"{_kind(answer)} instead of JSON", False
     code = parsed.get("error_code") or parsed.get("errorCode")
-    return (None if code is None else str(code)), str(parsed.get("message") or "no message")
+    form = code is not None or "message" in parsed
+    return (None if code is None else str(code)), str(parsed.get("message") or "no message"), form
 
 
-def _error(answer: Answer, code: str | None, message: str, now: datetime) -> BridgeError:
+def _error(answer: Answer, code: str | None, message: str, now: datetime, *, from_databricks: bool) -> BridgeError:
     status = answer.status
     said = f"{answer.where}: HTTP {status}{f' {code}' if code else ''}: {message}"
     if status == 429:
@@ -141,6 +145,9 @@ def _error(answer: Answer, code: str | None, message: str, now: datetime) -> Bri
     if status >= 500 or status in _RETRYABLE_4XX or code in _RETRYABLE_CODES:
         return Overloaded(said, retry_after=retry_after(answer.headers, now))
     kind = _kind_of_refusal(status, message)
+    if kind is NotFound and (not from_databricks or code == _NO_SUCH_API):
+        # a gateway's 404 must not pass for "this run is gone"
+        kind = BadAnswer
     advice = _WHAT_TO_DO.get(kind)
     return kind(f"{said}; {advice}" if advice else said, status=status, error_code=code)
 

@@ -1,0 +1,39 @@
+# Every target does its own set-up. Assumed on the machine: git, make, and Python 3.11 to 3.13 with venv.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint lock clean bench faults docs
+
+export KEEP
+
+PICKED_PYTHON = python="$$(sh scripts/find_python.sh)" && "$$python"
+IN_VENV = . .cache/setup/env.sh && .venv/bin/python
+
+help:
+	@echo "make demo          set up, then run the main story; KEEP=1 leaves everything running"
+	@echo "make test          set up, then lint, type check, layer contracts and all tests"
+	@echo "make lint          set up, then ruff, mypy and import-linter only"
+	@echo "make setup         set up only (PYTHON=python3.12 picks the interpreter)"
+	@echo "make lock          resolve requirements.lock again; UPGRADE=1 moves every pin"
+	@echo "make clean         remove what the other targets made"
+
+setup:
+	@$(PICKED_PYTHON) -B -m scripts.set_up
+
+demo: setup
+	@$(IN_VENV) -m demo
+
+lint: setup
+	@$(IN_VENV) -B -m scripts.lint
+
+test: lint
+	@$(IN_VENV) -m pytest $(PYTEST_ARGS)
+
+lock:
+	@$(PICKED_PYTHON) -B -m scripts.lock $(if $(UPGRADE),--upgrade)
+
+clean:
+	@sh scripts/clean.sh
+
+bench faults docs:
+	@echo "make $@: not built yet" >&2; exit 1

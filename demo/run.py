@@ -1,0 +1,92 @@
+"""`python -m demo`: tells the story, shows the proof, and leaves nothing behind unless it was asked to."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+from types import FrameType
+
+from demo import evidence, history, proof
+from demo.airflow_home import USER
+from demo.history import Verdict
+from demo.places import DemoFailed, Places
+from demo.processes import Services, stop_recorded
+from demo.story import Story, World
+from demo.ui import Progress
+
+
+def run(places: Places, keep: bool) -> int:
+    """0 when the proof holds, 1 when it does not or the demo failed, 130 when it was interrupted."""
+    _catch_signals()
+    progress = Progress()
+    services = Services(places)
+    try:
+        _clean(places, progress)
+        world = Story(places, services, progress).tell()
+        verdict = _prove(places, world, progress)
+        if not keep:
+            with progress.leg("every process is stopped"):
+                services.stop()
+        progress.console.print(progress.times())
+        if keep:
+            _tell_where(progress, world)
+        print(verdict.line, flush=True)
+        return 0 if verdict.holds else 1
+    except KeyboardInterrupt:
+        _give_up(services, progress, places, "interrupted")
+        return 130
+    except DemoFailed as failure:
+        _give_up(services, progress, places, str(failure))
+        return 1
+    except BaseException:
+        _give_up(services, progress, places, "the demo itself failed")
+        raise
+
+
+def _prove(places: Places, world: World, progress: Progress) -> Verdict:
+    with progress.leg("the proof is computed from run lists, outputs, Airflow's REST API and the tables"):
+        facts = evidence.gather(places, world.workspaces, world.airflow)
+        verdict = history.judge(facts)
+    proof.show(progress.console, facts, verdict)
+    return verdict
+
+
+def _clean(places: Places, progress: Progress) -> None:
+    with progress.leg("what an earlier demo left is cleared away"):
+        for name in stop_recorded(places):
+            progress.now(f"stopping {name}")
+        shutil.rmtree(places.home, ignore_errors=True)
+        places.home.mkdir(parents=True, mode=0o700)
+
+
+def _give_up(services: Services, progress: Progress, places: Places, why: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
+    progress.say(why)
+    progress.say("stopping every process")
+    services.stop()
+    progress.say(f"logs: {places.logs}, {places.airflow / 'logs'}, {places.local}")
+
+
+def _tell_where(progress: Progress, world: World) -> None:
+    progress.say("kept running:")
+    progress.say(f"Airflow {world.airflow_home.url}, login {USER}, password {world.airflow_home.password}")
+    for workspace in world.workspaces.values():
+        progress.say(f"workspace {workspace.name} {workspace.host} (a local stand-in, not Databricks)")
+    progress.say("stop it: .venv/bin/python -m demo stop")
+
+
+def _catch_signals() -> None:
+    # Also where the shell started us with SIGINT ignored, as it does in the background: the children inherit that.
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+
+
+def stop(places: Places) -> int:
+    """End what `KEEP=1` kept."""
+    stopped = stop_recorded(places)
+    print(f"stopped: {', '.join(stopped)}" if stopped else "nothing is running", file=sys.stderr)
+    return 0

@@ -1,0 +1,93 @@
+"""One look at everything that moves, for the progress line, for early failure, and to know when all is quiet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from demo import gold, waves
+from demo.databricks_api import Json, Workspace, is_active, succeeded
+from demo.evidence import SOURCES, gold_run
+from demo.places import AUDIT_JOB, BRONZE_AND_SILVER, GOLD_JOB, DemoFailed, Places
+
+LOOK_EVERY = 1.0  # seconds
+JOBS = [
+    *((workspace, job) for workspace, jobs in BRONZE_AND_SILVER.items() for job in jobs),
+    ("analytics", GOLD_JOB),
+    ("ops", AUDIT_JOB),
+]
+
+
+class Watch:
+    """Looks at the runs of all jobs, at most once a second however often it is asked."""
+
+    def __init__(
+        self, places: Places, workspaces: Mapping[str, Workspace], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._places = places
+        self._workspaces = workspaces
+        self._clock = clock
+        self._looked = float("-inf")
+        self._runs: dict[tuple[str, str], list[Json]] = {}
+        self._wanted = {
+            "flights": _revisions(waves.files("ops"), gold.FLIGHT_KEY),
+            "weather": _revisions(waves.files("met"), gold.WEATHER_KEY),
+        }
+
+    def describe(self) -> str:
+        """How many runs of each job are done and going on."""
+        self._look()
+        return ", ".join(_count(job, runs) for (_, job), runs in self._runs.items())
+
+    def check(self) -> None:
+        """Raises DemoFailed when a job that Databricks starts has failed: everything after it would wait in vain."""
+        self._look()
+        for (name, job), runs in self._runs.items():
+            bad = [run for run in runs if not is_active(run) and not succeeded(run)] if job != GOLD_JOB else []
+            if bad:
+                workspace = self._workspaces[name]
+                error = workspace.output(workspace.run(bad[0]["run_id"])).get("error", "no error text")
+                raise DemoFailed(f"{name}: run {bad[0]['run_id']} of {job} failed: {error}")
+
+    def version(self, alias: str) -> int:
+        """The newest version of a source's silver table."""
+        return gold.latest_version(self._places.table(*SOURCES[alias]))
+
+    def unsettled(self) -> str | None:
+        """What there is left to do, or None when everything that landed has reached gold and the audit."""
+        self._look(fresh=True)
+        for alias, table in SOURCES.items():
+            keys, revisions = gold.revisions(self._places.table(*table))
+            if (keys, revisions) != self._wanted[alias]:
+                return f"silver.{alias} has {keys} of {self._wanted[alias][0]} keys"
+        analytics = self._workspaces["analytics"]
+        ends = dict.fromkeys(SOURCES, -1)
+        for run in self._runs["analytics", GOLD_JOB]:
+            if succeeded(run):
+                for part in gold_run(analytics, analytics.run(run["run_id"])).ranges:
+                    ends[part.alias] = max(ends[part.alias], part.end)
+        for alias, end in ends.items():
+            if end != (version := self.version(alias)):
+                return f"gold has {alias} up to version {end} of {version}"
+        busy = [job for (_, job), runs in self._runs.items() if any(is_active(run) for run in runs)]
+        if busy:
+            return f"{busy[0]} is running"
+        if not any(succeeded(run) for run in self._runs["ops", AUDIT_JOB]):
+            return "no bronze run is audited"
+        return None
+
+    def _look(self, fresh: bool = False) -> None:
+        if fresh or self._clock() - self._looked >= LOOK_EVERY:
+            self._runs = {(name, job): self._workspaces[name].runs(job) for name, job in JOBS}
+            self._looked = self._clock()
+
+
+def _count(job: str, runs: list[Json]) -> str:
+    active = sum(is_active(run) for run in runs)
+    return f"{job} {len(runs) - active} done" + (f" {active} active" if active else "")
+
+
+def _revisions(files: list[Path], key: str) -> tuple[int, int]:
+    frame = gold.newest(files, key)
+    return len(frame), int(frame["revision"].sum())

@@ -1,0 +1,28 @@
+"""The three waves of files, landed as an outside system would: by the Files API, into a volume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from demo.databricks_api import Workspace
+from demo.places import ROOT
+
+DATA = ROOT / "demo" / "data"
+LANDING = {"ops": ("flights", "/Volumes/main/landing/flights"), "met": ("weather", "/Volumes/main/landing/weather")}
+
+
+def files(workspace: str, wave: int | None = None) -> list[Path]:
+    """The shipped files of a wave, or of all waves, for one workspace."""
+    folder, _ = LANDING[workspace]
+    return sorted((DATA / folder).glob(f"wave-{wave or '*'}-*.json"))
+
+
+def land(workspaces: dict[str, Workspace], wave: int) -> int:
+    """Land a wave in both workspaces and return how many files that were."""
+    landed = 0
+    for name, (_, volume) in LANDING.items():
+        for file in files(name, wave):
+            with file.open("rb") as content:
+                workspaces[name].client.files.upload(f"{volume}/{file.name}", content)
+            landed += 1
+    return landed

@@ -1,0 +1,300 @@
+"""A local deployment: N workspaces, one engine, one trigger scheduler, one store, in one asyncio process.
+
+It is a stand-in for development and tests, not Databricks; it binds loopback only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.local.engine.instant import InstantEngine
+from databricks_bridge.local.engine.model import Engine
+from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.ports import Clock, Workspace
+from databricks_bridge.local.runs.execution import Sleep
+from databricks_bridge.local.runs.keeper import RunKeeper
+from databricks_bridge.local.runs.trigger_port import TriggerPort
+from databricks_bridge.local.server.app import create_app
+from databricks_bridge.local.server.auth import credentials_of
+from databricks_bridge.local.shares import Shares
+from databricks_bridge.local.store import Store
+from databricks_bridge.local.triggers.scheduler import TriggerScheduler
+
+ADDRESS = "127.0.0.1"
+USER_NAME = "local-workspace"
+_METASTORES = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/metastore")
+
+log = logging.getLogger(__name__)
+
+
+class DeploymentError(BridgeError):
+    """The deployment cannot start; the message is one line that says why and what to do."""
+
+
+@dataclass(frozen=True)
+class WorkspaceSpec:
+    """A workspace to host. `metastore` is its own name unless it shares another's; port 0 is any free port."""
+
+    name: str
+    metastore: str | None = None
+    port: int = 0
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployment that is up. `workspaces` by name; each has `host` and `credentials.token`."""
+
+    layout: Layout
+    workspaces: Mapping[str, Workspace]
+    time_scale: float
+
+    def host(self, workspace: str) -> str:
+        return self.workspaces[workspace].host
+
+    def token(self, workspace: str) -> str:
+        return self.workspaces[workspace].credentials.token
+
+
+@asynccontextmanager
+async def running_deployment(
+    home: Path,
+    workspaces: Sequence[str | WorkspaceSpec],
+    *,
+    engine: Engine,
+    time_scale: float = 1.0,
+    now: Clock = time.time,
+    sleep: Sleep = asyncio.sleep,
+) -> AsyncIterator[Deployment]:
+    """Everything up, engine warmed, `deployment.json` written; and everything down again afterwards.
+
+    Raises DeploymentError when the home is in use or a port is taken.
+    """
+    specs = [WorkspaceSpec(item) if isinstance(item, str) else item for item in workspaces]
+    layout = Layout(home)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_locked(layout))
+        sockets = [stack.enter_context(_bound(spec)) for spec in specs]
+        store = Store(layout.store_file)
+        stack.callback(store.close)
+        shares = Shares(layout)
+        metastores = {spec.name: spec.metastore or spec.name for spec in specs}
+
+        async def before_run(workspace: str) -> None:
+            await shares.publish_for(metastores[workspace])
+
+        stack.push_async_callback(engine.close)
+        await engine.start()
+        runs = RunKeeper(store, engine, now=now, sleep=sleep, time_scale=time_scale, before_run=before_run)
+        hosted = [
+            _workspace(spec, listener, layout, store, runs, shares, now, time_scale, engine)
+            for spec, listener in zip(specs, sockets, strict=True)
+        ]
+        jobs = TriggerPort(store, runs)
+        scheduler = TriggerScheduler(layout, jobs, now=now, sleep=sleep, time_scale=time_scale)
+        stack.push_async_callback(runs.close)
+        runs.open(hosted)
+        for loop in (runs.run_forever(), scheduler.run_forever(), shares.run_forever()):
+            stack.push_async_callback(_cancelled, asyncio.create_task(_never_ending(loop)))
+        await stack.enter_async_context(_served(hosted, sockets))
+        deployment = Deployment(layout, {workspace.name: workspace for workspace in hosted}, time_scale)
+        stack.enter_context(_announced(deployment))
+        yield deployment
+
+
+@contextmanager
+def deployment_in_thread(home: Path, workspaces: Sequence[str | WorkspaceSpec], **options: Any) -> Iterator[Deployment]:
+    """The same for code that blocks, such as the official SDK: the deployment lives in a thread of its own.
+
+    Takes the options of `running_deployment` and raises what it raises.
+    """
+    ready: Future[tuple[Deployment, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def live() -> None:
+        async with running_deployment(home, workspaces, **options) as deployment:
+            stop = asyncio.Event()
+            ready.set_result((deployment, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="local deployment") as thread:
+        running = thread.submit(lambda: asyncio.run(live()))
+        either: list[Future[Any]] = [ready, running]
+        wait(either, return_when=FIRST_COMPLETED)
+        if not ready.done():
+            running.result()
+        deployment, loop, stop = ready.result()
+        try:
+            yield deployment
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            running.result()
+
+
+def _workspace(
+    spec: WorkspaceSpec,
+    listener: socket.socket,
+    layout: Layout,
+    store: Store,
+    runs: RunKeeper,
+    shares: Shares,
+    now: Clock,
+    time_scale: float,
+    engine: Engine,
+) -> Workspace:
+    metastore = spec.metastore or spec.name
+    workspace_id, credentials = credentials_of(store, spec.name)
+    for folder in (
+        layout.metastore_root(metastore),
+        layout.volumes_root(metastore),
+        layout.workspace_files(spec.name),
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+    return Workspace(
+        name=spec.name,
+        workspace_id=workspace_id,
+        metastore=metastore,
+        metastore_id=str(uuid.uuid5(_METASTORES, metastore)),
+        host=f"http://{ADDRESS}:{listener.getsockname()[1]}",
+        user_name=USER_NAME,
+        layout=layout,
+        now=now,
+        time_scale=time_scale,
+        engine="instant" if isinstance(engine, InstantEngine) else "spark",
+        credentials=credentials,
+        store=store,
+        runs=runs,
+        shares=shares,
+    )
+
+
+@contextmanager
+def _locked(layout: Layout) -> Iterator[None]:
+    """Only one deployment may own a home. The system drops the lock with the process, however that ends."""
+    layout.home.mkdir(parents=True, exist_ok=True)
+    path = layout.home / "deployment.lock"
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            pid = file.read().strip() or "unknown"
+            raise DeploymentError(
+                f"{layout.home} is in use by a deployment with pid {pid}; stop that one, or choose another home"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+        file.truncate(0)
+
+
+@contextmanager
+def _bound(spec: WorkspaceSpec) -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((ADDRESS, spec.port))
+        except OSError as error:
+            reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+            raise DeploymentError(
+                f"port {spec.port} for the workspace {spec.name} {reason}; stop what listens there, or give another --port"
+            ) from None
+        listener.listen()
+        yield listener
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the process that hosts all the servers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _served(workspaces: Sequence[Workspace], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
+    servers = [_server(workspace) for workspace in workspaces]
+    serving = [
+        asyncio.create_task(server.serve(sockets=[listener]), name=f"server of {workspace.name}")
+        for server, listener, workspace in zip(servers, listeners, workspaces, strict=True)
+    ]
+    while not all(server.started for server in servers):
+        for task in serving:
+            if task.done():
+                task.result()
+                raise DeploymentError(f"the {task.get_name()} did not start")
+        await asyncio.sleep(0.005)
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*serving)
+
+
+def _server(workspace: Workspace) -> _Server:
+    config = uvicorn.Config(
+        create_app(workspace),
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    return _Server(config)
+
+
+@contextmanager
+def _announced(deployment: Deployment) -> Iterator[None]:
+    """`deployment.json` is there exactly while the deployment is ready; readable by its owner alone."""
+    path = deployment.layout.deployment_file
+    workspaces = {
+        name: {
+            "host": workspace.host,
+            "token": workspace.credentials.token,
+            "client_id": workspace.credentials.client_id,
+            "client_secret": workspace.credentials.client_secret,
+            "workspace_id": workspace.workspace_id,
+            "metastore": workspace.metastore,
+        }
+        for name, workspace in deployment.workspaces.items()
+    }
+    body = {"pid": os.getpid(), "time_scale": deployment.time_scale, "workspaces": workspaces}
+    draft = path.with_suffix(".json.new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(body, file, indent=2)
+    draft.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+async def _never_ending(loop: Any) -> None:
+    try:
+        await loop
+    except Exception:
+        log.exception("a loop of the local deployment ended; its part of the deployment has stopped")
+        raise
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

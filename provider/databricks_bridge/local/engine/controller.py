@@ -1,0 +1,128 @@
+"""The process that owns the Spark JVM. It answers JSON lines on standard input with JSON lines on standard output.
+
+`{"id": 1, "op": "open", "key": ..., "settings": {...}}` gives a notebook a session and a gateway: `port`, `secret`.
+`{"id": 2, "op": "close", "key": ...}` stops what is left of it: `quiet` says whether nothing goes on.
+`{"id": 3, "op": "streams"}` counts the active streams. The end of standard input ends this process and the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from databricks_bridge.local.engine.lifeline import die_with_parent
+
+CLOSE_TIMEOUT_MS = 30_000
+JAVA_SESSIONS = "databricks_bridge.local.NotebookSessions"
+
+Reply = Callable[[dict[str, Any]], None]
+
+
+def settings(root: Path, jars: list[str]) -> dict[str, str]:
+    """Spark's settings. C1 and the serial collector are the fastest for short runs on few cores (measured)."""
+    options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={root / 'tmp'} -Dderby.system.home={root}"
+    return {
+        "spark.master": "local[*]",
+        "spark.app.name": "databricks-bridge-local",
+        "spark.jars": ",".join(jars),
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": options,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(root / "tmp"),
+        "spark.sql.warehouse.dir": str(root / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.sources.default": "delta",
+        "spark.sql.session.timeZone": "UTC",
+        # Delta 4.4.0's parser loses the arguments of spark.sql(text, args) unless they are bound the older way.
+        "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.sql.streaming.stopTimeout": "10s",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+class Controller:
+    """Serves the operations on one running JVM."""
+
+    def __init__(self, spark: Any) -> None:
+        self._root = spark._jsparkSession
+        self._sessions = getattr(spark.sparkContext._jvm, JAVA_SESSIONS)
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to one request, without its id."""
+        match request["op"]:
+            case "open":
+                gateway = self._sessions.open(request["key"], self._root, request["settings"])
+                return {"port": gateway.getListeningPort(), "secret": gateway.secret()}
+            case "close":
+                return {"quiet": self._sessions.close(request["key"], CLOSE_TIMEOUT_MS)}
+            case "streams":
+                return {"streams": self._sessions.activeStreams()}
+            case other:
+                return {"error": f"unknown operation {other!r}"}
+
+
+def main(argv: list[str]) -> None:
+    """Arguments: the engine's folder, then the jars. Does not return before standard input ends."""
+    die_with_parent()
+    # The JVM inherits standard output and may print on it; answers go where nothing else can write.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    write = threading.Lock()
+
+    def reply(answer: dict[str, Any]) -> None:
+        with write:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+    root = Path(argv[0])
+    (root / "tmp").mkdir(parents=True, exist_ok=True)
+    spark, jvm = _start_spark(root, argv[1:])
+    threading.Thread(target=_end_with, args=(jvm,), daemon=True).start()
+    controller = Controller(spark)
+    reply({"ready": True, "jvm": jvm.pid})
+    for line in sys.stdin:
+        threading.Thread(target=_serve, args=(controller, json.loads(line), reply), daemon=True).start()
+    threading.Timer(10, os._exit, args=(0,)).start()
+    spark.stop()
+    jvm.kill()
+    os._exit(0)
+
+
+def _start_spark(root: Path, jars: list[str]) -> tuple[Any, Any]:
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    for name, value in settings(root, jars).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark, spark.sparkContext._gateway.proc
+
+
+def _serve(controller: Controller, request: dict[str, Any], reply: Reply) -> None:
+    try:
+        answer = controller.answer(request)
+    except Exception as error:  # noqa: BLE001 - the other side decides; a lost answer would leave it waiting
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    reply({"id": request["id"], **answer})
+
+
+def _end_with(jvm: Any) -> None:
+    jvm.wait()
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

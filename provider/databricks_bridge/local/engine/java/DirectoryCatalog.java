@@ -1,0 +1,394 @@
+package databricks_bridge.local;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.Relation;
+import org.apache.spark.sql.connector.catalog.RelationCatalog;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.View;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A catalog of Delta tables that is a folder: schema.table exists where root/schema/table/_delta_log exists.
+ *
+ * <p>It keeps no state of its own, so other processes may make, change and drop tables by writing files. Delta's own
+ * catalog works only as Spark's session catalog; each call therefore registers the table's location there, under a
+ * database name that no user writes, and delegates. Names are lower case, as Unity Catalog keeps them.
+ */
+public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces, RelationCatalog {
+  /** Registering is look-then-create on a catalog that all sessions share. */
+  private static final Object REGISTRATION = new Object();
+
+  private String name;
+  private Path root;
+
+  @Override
+  public void initialize(String catalogName, CaseInsensitiveStringMap options) {
+    name = catalogName;
+    root = Paths.get(options.get("root")).toAbsolutePath().normalize();
+    if (!Files.isDirectory(root)) {
+      throw new IllegalArgumentException("Catalog " + name + " does not exist: there is no folder " + root);
+    }
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String[] defaultNamespace() {
+    return new String[] {"default"};
+  }
+
+  // Tables
+
+  @Override
+  public boolean tableExists(Identifier table) {
+    return isPlain(table) && Files.isDirectory(folder(table).resolve("_delta_log"));
+  }
+
+  @Override
+  public Relation loadRelation(Identifier relation) throws NoSuchTableException {
+    if (!viewExists(relation)) {
+      return loadTable(relation);
+    }
+    try {
+      return loadView(relation);
+    } catch (NoSuchViewException dropped) {
+      throw new NoSuchTableException(relation);
+    }
+  }
+
+  @Override
+  public Table loadTable(Identifier table) throws NoSuchTableException {
+    return delta().loadTable(registeredExisting(table));
+  }
+
+  @Override
+  public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+    return delta().loadTable(registeredExisting(table), version);
+  }
+
+  @Override
+  public Table loadTable(Identifier table, long timestamp) throws NoSuchTableException {
+    return delta().loadTable(registeredExisting(table), timestamp);
+  }
+
+  @Override
+  public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return delta().createTable(registeredNew(table), columns, partitions, located(table, properties));
+  }
+
+  @Override
+  public Table createTable(Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return delta().createTable(registeredNew(table), schema, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return delta().stageCreate(registeredNew(table), columns, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return delta().stageCreate(registeredNew(table), schema, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    return delta().stageReplace(registeredExisting(table), columns, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    return delta().stageReplace(registeredExisting(table), schema, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    return delta().stageCreateOrReplace(registeredNew(table), columns, partitions, located(table, properties));
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
+      throws NoSuchNamespaceException {
+    return delta().stageCreateOrReplace(registeredNew(table), schema, partitions, located(table, properties));
+  }
+
+  @Override
+  public Table alterTable(Identifier table, TableChange... changes) throws NoSuchTableException {
+    return delta().alterTable(registeredExisting(table), changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier table) {
+    if (!tableExists(table)) {
+      return false;
+    }
+    delta().dropTable(registered(table));
+    Folders.deleteTree(folder(table));
+    forget(table);
+    return true;
+  }
+
+  @Override
+  public void renameTable(Identifier table, Identifier renamed)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    registeredExisting(table);
+    if (tableExists(renamed) || viewExists(renamed)) {
+      throw new TableAlreadyExistsException(renamed);
+    }
+    Folders.move(folder(table), folder(renamed));
+    forget(table);
+  }
+
+  @Override
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    return Folders.children(existing(namespace))
+        .map(path -> Identifier.of(namespace, Folders.fileName(path)))
+        .filter(this::tableExists)
+        .toArray(Identifier[]::new);
+  }
+
+  // Schemas
+
+  @Override
+  public String[][] listNamespaces() {
+    return Folders.children(root).filter(Files::isDirectory).map(path -> new String[] {Folders.fileName(path)}).toArray(String[][]::new);
+  }
+
+  @Override
+  public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+    if (namespace.length == 0) {
+      return listNamespaces();
+    }
+    existing(namespace);
+    return new String[0][];
+  }
+
+  @Override
+  public boolean namespaceExists(String[] namespace) {
+    return namespace.length == 1 && Folders.isPlain(namespace[0]) && Files.isDirectory(folder(namespace));
+  }
+
+  @Override
+  public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    return Map.of("location", existing(namespace).toString());
+  }
+
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> metadata) {
+    if (namespace.length != 1 || !Folders.isPlain(namespace[0])) {
+      throw new IllegalArgumentException("Not a schema name: " + String.join(".", namespace));
+    }
+    try {
+      Files.createDirectories(folder(namespace));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    throw new UnsupportedOperationException("ALTER SCHEMA is not served by the local workspace");
+  }
+
+  @Override
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    Path schema = existing(namespace);
+    if (!cascade && Folders.children(schema).findAny().isPresent()) {
+      throw new NonEmptyNamespaceException(namespace);
+    }
+    for (Identifier table : listTables(namespace)) {
+      dropTable(table);
+    }
+    Folders.deleteTree(schema);
+    return true;
+  }
+
+  // Views
+
+  @Override
+  public boolean viewExists(Identifier view) {
+    return isPlain(view) && Files.isRegularFile(viewFile(view));
+  }
+
+  @Override
+  public Identifier[] listViews(String[] namespace) throws NoSuchNamespaceException {
+    return Folders.children(existing(namespace))
+        .map(Folders::fileName)
+        .filter(file -> file.endsWith(ViewFile.SUFFIX))
+        .map(file -> Identifier.of(namespace, file.substring(0, file.length() - ViewFile.SUFFIX.length())))
+        .toArray(Identifier[]::new);
+  }
+
+  @Override
+  public View loadView(Identifier view) throws NoSuchViewException {
+    if (!viewExists(view)) {
+      throw new NoSuchViewException(view);
+    }
+    return ViewFile.read(viewFile(view));
+  }
+
+  @Override
+  public View createView(Identifier view, View definition)
+      throws ViewAlreadyExistsException, NoSuchNamespaceException {
+    existing(view.namespace());
+    if (viewExists(view) || tableExists(view)) {
+      throw new ViewAlreadyExistsException(view);
+    }
+    ViewFile.write(viewFile(view), definition);
+    return definition;
+  }
+
+  @Override
+  public View replaceView(Identifier view, View definition) throws NoSuchViewException {
+    if (!viewExists(view)) {
+      throw new NoSuchViewException(view);
+    }
+    ViewFile.write(viewFile(view), definition);
+    return definition;
+  }
+
+  @Override
+  public boolean dropView(Identifier view) {
+    return viewExists(view) && viewFile(view).toFile().delete();
+  }
+
+  @Override
+  public void renameView(Identifier view, Identifier renamed) throws NoSuchViewException, ViewAlreadyExistsException {
+    if (!viewExists(view)) {
+      throw new NoSuchViewException(view);
+    }
+    if (viewExists(renamed) || tableExists(renamed)) {
+      throw new ViewAlreadyExistsException(renamed);
+    }
+    Folders.move(viewFile(view), viewFile(renamed));
+  }
+
+  // How a table is known to Delta's catalog
+
+  private static StagingTableCatalog delta() {
+    return (StagingTableCatalog) SparkSession.active().sessionState().catalogManager().v2SessionCatalog();
+  }
+
+  private Identifier registeredExisting(Identifier table) throws NoSuchTableException {
+    if (!tableExists(table)) {
+      throw new NoSuchTableException(table);
+    }
+    return registered(table);
+  }
+
+  private Identifier registeredNew(Identifier table) throws NoSuchNamespaceException {
+    existing(table.namespace());
+    if (!isPlain(table)) {
+      throw new IllegalArgumentException("Not a table name: " + table.name());
+    }
+    return registered(table);
+  }
+
+  /** The table's name in the session catalog, where it is registered if and only if its folder exists. */
+  private Identifier registered(Identifier table) {
+    String database = name + "__" + Folders.lower(table.namespace()[0]) + "__" + Integer.toHexString(root.hashCode());
+    Identifier known = Identifier.of(new String[] {database}, Folders.lower(table.name()));
+    synchronized (REGISTRATION) {
+      try {
+        SupportsNamespaces databases = (SupportsNamespaces) delta();
+        if (!databases.namespaceExists(known.namespace())) {
+          databases.createNamespace(known.namespace(), new HashMap<>());
+        }
+        boolean isKnown = delta().tableExists(known);
+        if (tableExists(table) && !isKnown) {
+          delta().createTable(known, new Column[0], new Transform[0], located(table, Map.of()));
+        }
+        if (!tableExists(table) && isKnown) {
+          delta().dropTable(known);
+          forget(table);
+        }
+      } catch (Exception error) {
+        throw new IllegalStateException("Delta's catalog refuses " + folder(table) + ": " + error.getMessage(), error);
+      }
+    }
+    return known;
+  }
+
+  private Map<String, String> located(Identifier table, Map<String, String> properties) {
+    String provider = properties.getOrDefault("provider", "delta");
+    if (!provider.equalsIgnoreCase("delta")) {
+      throw new UnsupportedOperationException("The local workspace keeps Delta tables only, not " + provider);
+    }
+    Map<String, String> all = new HashMap<>(properties);
+    all.put("provider", "delta");
+    all.put("location", folder(table).toString());
+    return all;
+  }
+
+  /** Delta keeps the last snapshot of each path; a new table in the same folder must not begin with it. */
+  private void forget(Identifier table) {
+    DeltaLog.invalidateCache(SparkSession.active(), new org.apache.hadoop.fs.Path(folder(table).toUri()));
+  }
+
+  // Files
+
+  private static boolean isPlain(Identifier identifier) {
+    return identifier.namespace().length == 1
+        && Folders.isPlain(identifier.namespace()[0])
+        && Folders.isPlain(identifier.name());
+  }
+
+  private Path folder(String[] namespace) {
+    return root.resolve(Folders.lower(namespace[0]));
+  }
+
+  private Path folder(Identifier table) {
+    return folder(table.namespace()).resolve(Folders.lower(table.name()));
+  }
+
+  private Path viewFile(Identifier view) {
+    return folder(view.namespace()).resolve(Folders.lower(view.name()) + ViewFile.SUFFIX);
+  }
+
+  private Path existing(String[] namespace) throws NoSuchNamespaceException {
+    if (!namespaceExists(namespace)) {
+      throw new NoSuchNamespaceException(namespace);
+    }
+    return folder(namespace);
+  }
+}

@@ -1,0 +1,128 @@
+"""The engine's side of the controller: starts it, asks it, notices its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Any
+
+from databricks_bridge.local.engine.errors import EngineError
+from databricks_bridge.local.engine.jars import find_java, spark_environment
+
+START_TIMEOUT = 120.0
+END_TIMEOUT = 15.0
+LOG_TAIL = 2000
+
+
+class Controller:
+    """One running controller and its JVM. Make it with `launch`."""
+
+    def __init__(self, process: Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._reader = asyncio.create_task(self._read())
+        self.jvm_pid: int | None = None
+        self.ended = asyncio.Event()
+
+    @classmethod
+    async def launch(cls, root: Path, jars: tuple[Path, ...]) -> Controller:
+        """Start Spark, and return when it can run notebooks. Raises NoJava, or EngineError with the end of its log."""
+        java = await asyncio.to_thread(find_java, os.environ)
+        await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
+        log = root / "engine.log"
+        with log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.controller", str(root)),
+                *map(str, jars),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=output,
+                env=spark_environment(java),
+                cwd=root,
+                # Ctrl-C is for the deployment, which ends the engine in order.
+                start_new_session=True,
+            )
+        controller = cls(process, log)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                controller.jvm_pid = (await controller._ready)["jvm"]
+        except BaseException as error:
+            await controller.close()
+            if isinstance(error, TimeoutError):
+                raise EngineError(f"Spark did not start within {START_TIMEOUT:.0f} s; see {log}") from None
+            raise
+        return controller
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ask(self, **request: Any) -> dict[str, Any]:
+        """Send one request and wait for its answer. Raises EngineError when it is refused or the controller has ended."""
+        if self.ended.is_set():
+            raise self._gone()
+        number = next(self._ids)
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
+        try:
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    async def close(self) -> None:
+        """End the controller and the JVM: in order, and after 15 s by force."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(END_TIMEOUT):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            # The JVM is in the controller's process group.
+            kill_group(self._process.pid)
+            await self._process.wait()
+            await self._reader
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            answer = json.loads(line)
+            waiting = self._ready if answer.get("ready") else self._waiting.get(answer["id"])
+            if waiting is None or waiting.done():
+                continue
+            if "error" in answer:
+                waiting.set_exception(EngineError(f"The engine refused: {answer['error']}"))
+            else:
+                waiting.set_result(answer)
+        self.ended.set()
+        for waiting in (self._ready, *self._waiting.values()):
+            if not waiting.done():
+                waiting.set_exception(self._gone())
+        # Nobody may be waiting for readiness any more; an exception that is never fetched would be logged.
+        if self._ready.done() and not self._ready.cancelled():
+            self._ready.exception()
+
+    def _gone(self) -> EngineError:
+        with self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - LOG_TAIL))
+            tail = log.read().decode(errors="replace").strip()
+        return EngineError(f"The Spark engine has ended; the end of {self._log}:\n{tail}")
+
+
+def kill_group(leader: int) -> None:
+    """Kill the process group that `leader` leads; nothing when it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)

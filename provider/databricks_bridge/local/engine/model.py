@@ -1,0 +1,57 @@
+"""What the runs of a local deployment ask of an engine, and what they get back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class NotebookRun:
+    """One execution of one notebook.
+
+    `notebook` is a `.py` file, in Databricks' source format or plain. `metastore_root` holds
+    `<catalog>/<schema>/<table>`, `volumes_root` holds `<catalog>/<schema>/<volume>`. `log` receives what the notebook
+    prints, as it prints it.
+    """
+
+    run_id: int
+    task_key: str
+    metastore_root: Path
+    volumes_root: Path
+    notebook: Path
+    parameters: dict[str, str]
+    host: str
+    token: str = field(repr=False)
+    log: Path
+
+
+@dataclass(frozen=True)
+class NotebookResult:
+    """How a notebook ended.
+
+    `exit_value` is what it gave to `dbutils.notebook.exit`. `error` is `ClassName: message`, as `runs/get-output` shows
+    it, and `error_trace` the Python traceback; both None when it succeeded.
+    """
+
+    succeeded: bool
+    exit_value: str | None
+    error: str | None
+    error_trace: str | None
+
+
+class Engine(Protocol):
+    """Runs notebooks. Several runs may be under way at once."""
+
+    async def start(self) -> None:
+        """Make ready; returns when `run` can be called."""
+
+    async def run(self, request: NotebookRun) -> NotebookResult:
+        """Run one notebook to its end. A notebook that fails is a result, not an exception.
+
+        Cancelling the call kills the notebook's process and cleans up its streams and jobs before it returns.
+        """
+
+    async def close(self) -> None:
+        """Stop everything that `start` and `run` started. May be called twice."""

@@ -1,0 +1,190 @@
+"""The engine with real Spark: one warm JVM for all runs, one Python process for each notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import uuid
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from databricks_bridge.local.engine.errors import EngineError
+from databricks_bridge.local.engine.jvm import Controller, kill_group
+from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+
+Answer = TypeVar("Answer")
+
+CATALOG_CLASS = "databricks_bridge.local.DirectoryCatalog"
+DEFAULT_CATALOG = "main"
+
+
+class SparkEngine:
+    """Runs notebooks on one JVM below `root`, which holds its log and scratch files. `jars` come from `jars.prepare`.
+
+    A JVM that dies fails the runs that are under way (`EngineLost`) and is started again for the next one.
+    """
+
+    def __init__(self, root: Path, jars: tuple[Path, ...]) -> None:
+        self._root = root.absolute()
+        self._jars = jars
+        self._controller: Controller | None = None
+        self._starting = asyncio.Lock()
+        self._runs: dict[str, Process] = {}
+        self._closed = False
+
+    async def start(self) -> None:
+        """Start the JVM. Raises NoJava or EngineError."""
+        self._closed = False
+        await self._running()
+
+    async def run(self, request: NotebookRun) -> NotebookResult:
+        """Run one notebook. Cancelling it kills its process, stops its streams and cancels its jobs."""
+        controller = await self._running()
+        key = uuid.uuid4().hex
+        result_file = self._root / "results" / f"{key}.json"
+        result_file.parent.mkdir(parents=True, exist_ok=True)
+        gateway = await controller.ask(op="open", key=key, settings=session_settings(request.metastore_root))
+        try:
+            return await self._run_process(request, key, gateway, result_file, controller)
+        finally:
+            await _to_the_end(self._clean_up(key, controller))
+            result_file.unlink(missing_ok=True)
+
+    async def active_streams(self) -> int:
+        """How many streams of notebooks run now."""
+        controller = await self._running()
+        return int((await controller.ask(op="streams"))["streams"])
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The controller, the JVM and the notebooks that run now."""
+        alive = self._controller is not None and not self._controller.ended.is_set()
+        owners = (self._controller.pid, self._controller.jvm_pid) if self._controller and alive else ()
+        return (*(pid for pid in owners if pid is not None), *(process.pid for process in self._runs.values()))
+
+    async def close(self) -> None:
+        """Kill the notebooks, end the JVM. `run` is refused until `start` is called again."""
+        self._closed = True
+        for process in self._runs.values():
+            kill_group(process.pid)
+        async with self._starting:
+            if self._controller is not None:
+                await self._controller.close()
+                self._controller = None
+
+    async def _running(self) -> Controller:
+        async with self._starting:
+            if self._closed:
+                raise EngineError("The engine is closed; call start() first.")
+            if self._controller is not None and self._controller.ended.is_set():
+                await self._controller.close()
+                self._controller = None
+            if self._controller is None:
+                self._controller = await Controller.launch(self._root, self._jars)
+            return self._controller
+
+    async def _run_process(
+        self, request: NotebookRun, key: str, gateway: dict[str, Any], result_file: Path, controller: Controller
+    ) -> NotebookResult:
+        process = await _start_notebook(request, gateway)
+        self._runs[key] = process
+        order = {
+            "key": key,
+            "notebook": str(request.notebook.absolute()),
+            "volumes_root": str(request.volumes_root.absolute()),
+            "parameters": request.parameters,
+            "result": str(result_file),
+        }
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        ended = asyncio.create_task(process.wait())
+        lost = asyncio.create_task(controller.ended.wait())
+        try:
+            await asyncio.wait((ended, lost), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            lost.cancel()
+            # Also what the notebook has started: it is in the notebook's process group.
+            kill_group(process.pid)
+            await _to_the_end(process.wait())
+            self._runs.pop(key, None)
+        return self._result(result_file, process.returncode, controller)
+
+    def _result(self, file: Path, exit_code: int | None, controller: Controller) -> NotebookResult:
+        if file.is_file():
+            return NotebookResult(**json.loads(file.read_text(encoding="utf-8")))
+        if self._closed:
+            error = "EngineClosed: the local workspace was stopped while the notebook ran"
+        elif controller.ended.is_set():
+            error = "EngineLost: the Spark JVM ended while the notebook ran; it is started again for the next run"
+        else:
+            error = f"NotebookProcessDied: the notebook's process ended (exit code {exit_code}) without a result"
+        return NotebookResult(succeeded=False, exit_value=None, error=error, error_trace=None)
+
+    async def _clean_up(self, key: str, controller: Controller) -> None:
+        try:
+            answer = await controller.ask(op="close", key=key)
+        except EngineError:
+            # With the JVM, everything of the run has ended.
+            if not controller.ended.is_set():
+                raise
+            return
+        if not answer["quiet"]:
+            raise EngineError("A stream or query of the notebook would not stop; restart the local workspace.")
+
+
+def session_settings(metastore_root: Path) -> dict[str, str]:
+    """The settings of a session in one metastore: a catalog for each of its folders. `main` is made when missing."""
+    (metastore_root / DEFAULT_CATALOG / "default").mkdir(parents=True, exist_ok=True)
+    settings = {"spark.sql.defaultCatalog": DEFAULT_CATALOG}
+    for folder in sorted(metastore_root.iterdir()):
+        if folder.is_dir() and not folder.name.startswith("."):
+            settings[f"spark.sql.catalog.{folder.name}"] = CATALOG_CLASS
+            settings[f"spark.sql.catalog.{folder.name}.root"] = str(folder.absolute())
+    return settings
+
+
+async def _start_notebook(request: NotebookRun, gateway: dict[str, Any]) -> Process:
+    request.log.parent.mkdir(parents=True, exist_ok=True)
+    environment = dict(os.environ) | {
+        "PYSPARK_GATEWAY_PORT": str(gateway["port"]),
+        "PYSPARK_GATEWAY_SECRET": gateway["secret"],
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PIN_THREAD": "true",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # What the SDK needs to reach the workspace from inside its own notebooks.
+        "DATABRICKS_HOST": request.host,
+        "DATABRICKS_TOKEN": request.token,
+        "DATABRICKS_BRIDGE_RUN_ID": str(request.run_id),
+        "DATABRICKS_BRIDGE_TASK_KEY": request.task_key,
+        # pyspark says at import that it does not know pandas 3 yet; every log would begin with it.
+        "PYTHONWARNINGS": "ignore::FutureWarning:pyspark.testing.utils",
+    }
+    with request.log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.process"),
+            stdin=PIPE,
+            stdout=output,
+            stderr=STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+async def _to_the_end(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Finish `work` although this task is cancelled, then let the cancellation go on."""
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:  # noqa: BLE001 - raised again below, by task.result()
+            break
+    if cancelled is not None and task.exception() is None:
+        raise cancelled
+    return task.result()

@@ -1,0 +1,135 @@
+"""The seams between the parts of a local deployment: what a router, the trigger scheduler and the shares are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from databricks_bridge.local.layout import Layout
+
+if TYPE_CHECKING:
+    from databricks_bridge.local.runs.keeper import RunKeeper
+    from databricks_bridge.local.server.auth import Credentials
+    from databricks_bridge.local.shares import Shares
+    from databricks_bridge.local.store import Store
+
+Clock = Callable[[], float]
+"""The time in seconds since the epoch, as `time.time` gives it."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One hosted workspace. Every API family is a function `router(workspace) -> APIRouter` of this value alone.
+
+    `workspace_id` is a number as text. `metastore` is the folder name (Layout.metastore_root), `metastore_id` the
+    UUID the API shows for it; workspaces of one metastore agree in both. `host` is `http://127.0.0.1:PORT`.
+    `now` is the deployment's clock, in seconds since the epoch; every time on the wire is `int(now() * 1000)`.
+    `time_scale` is the declared factor on Databricks' durations, `engine` what runs notebooks: spark or instant.
+    """
+
+    name: str
+    workspace_id: str
+    metastore: str
+    metastore_id: str
+    host: str
+    user_name: str
+    layout: Layout
+    now: Clock
+    time_scale: float
+    engine: str
+    credentials: Credentials = field(repr=False)
+    store: Store = field(repr=False)
+    runs: RunKeeper = field(repr=False)
+    shares: Shares = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TriggeredJob:
+    """A job that has a trigger, a schedule or is continuous. `settings` is what jobs/get shows.
+
+    `paused` is true when what starts it (`trigger`, `schedule`, `continuous`) has pause_status PAUSED.
+    """
+
+    workspace: str
+    workspace_id: str
+    metastore: str
+    job_id: int
+    name: str
+    settings: Mapping[str, Any]
+    paused: bool
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """A job run has reached a terminal state. `result_state` and `termination_code` are the API's words.
+
+    `end_time` is epoch milliseconds. `job_id` is None for a run that was submitted without a job.
+    """
+
+    workspace: str
+    workspace_id: str
+    job_id: int | None
+    run_id: int
+    trigger: str
+    result_state: str | None
+    termination_code: str
+    end_time: int
+
+
+class JobsPort(Protocol):
+    """What the trigger scheduler may ask of the jobs. Plain calls on the event loop's thread; none of them blocks long."""
+
+    def triggered_jobs(self) -> list[TriggeredJob]:
+        """All jobs of all workspaces that something other than run-now may start, paused ones too, by job_id."""
+
+    def trigger_state(self, job_id: int) -> dict[str, Any] | None:
+        """What was last saved for this job, or None: never saved, or the job's trigger has been changed since.
+
+        The key `api` is shown as it is by jobs/get as `trigger_state` (`file_arrival`, `table`); all else is private.
+        """
+
+    def save_trigger_state(self, job_id: int, state: Mapping[str, Any]) -> None:
+        """Keep `state` (JSON) without starting anything. A job that is gone meanwhile is not an error."""
+
+    def fire(
+        self,
+        job_id: int,
+        *,
+        trigger: str,
+        context: Mapping[str, str],
+        state: Mapping[str, Any],
+        trigger_info: Mapping[str, Any] | None = None,
+    ) -> int | None:
+        """Create a run of the job and keep `state`, both or neither, in one transaction; the run's id.
+
+        `trigger` is the API's word: FILE_ARRIVAL, TABLE, PERIODIC, CONTINUOUS, JOB_COMPLETION ...
+        `context` holds the values of `{{job.trigger.<key>}}` for each run of the job, keys without that prefix and
+        without backticks: `type`, `file_arrival.location`, `table_update.updated_tables` (a JSON list as text),
+        `table_update.main.silver.flights.version`, and for times all of
+        `runs.references.time_values("table_update.main.silver.flights.commit_timestamp", epoch_ms)`.
+        A run that finds no free slot is created too, as QUEUED or SKIPPED, as the job's queue says.
+        None (and nothing is kept) when the job is gone, or its trigger has been paused or taken away since.
+        """
+
+    def active_runs(self, job_id: int) -> list[int]:
+        """Run ids that are QUEUED, PENDING, RUNNING or TERMINATING, oldest first."""
+
+    def on_run_finished(self, listener: Callable[[RunFinished], None]) -> None:
+        """Call `listener`, on the event loop's thread, after each run of any job reaches a terminal state."""
+
+
+class SharesPort(Protocol):
+    """What the deployment asks of `shares.Shares`, which it constructs as `Shares(layout)`."""
+
+    async def publish_for(self, metastore: str) -> None:
+        """Publish what every share into this metastore lacks, unless its lag is held. Awaited before each notebook."""
+
+    async def run_forever(self) -> None:
+        """A loop of its own, should it need one; the deployment starts it and cancels it."""
+
+
+# The deployment also constructs `TriggerScheduler(layout, jobs, now=..., sleep=..., time_scale=...)` from
+# local/triggers/ and runs its `async run_forever()`: `layout: Layout, jobs: JobsPort, now: Clock,
+# sleep: Callable[[float], Awaitable[None]], time_scale: float`.
+# Timers of triggers are multiplied by `time_scale` in there and nowhere else.

@@ -1,0 +1,53 @@
+"""How a job looks on the wire (Jobs API 2.2: Job, BaseJob)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.runs.starts import is_paused, starting_part
+from databricks_bridge.local.server import pages
+from databricks_bridge.local.store import Job
+
+_ARRAYS = ("tasks", "job_clusters", "environments", "parameters")
+
+
+def job_body(workspace: Workspace, job: Job, start: int) -> dict[str, Any]:
+    """jobs/get: the arrays from element `start` on, a page of them, with the token of the next page."""
+    arrays = [job.settings.get(name, []) for name in _ARRAYS]
+    return {**_base(workspace, job, _settings(job, start)), **pages.next_token("job", start, *arrays)}
+
+
+def listed_job(workspace: Workspace, job: Job, expand_tasks: bool) -> dict[str, Any]:
+    """One item of jobs/list: without its arrays, or with the first page of each."""
+    if not expand_tasks:
+        return _base(workspace, job, {n: v for n, v in _settings(job, 0).items() if n not in _ARRAYS})
+    more = any(len(job.settings.get(name, [])) > pages.PAGE for name in _ARRAYS)
+    return {**_base(workspace, job, _settings(job, 0)), "has_more": more}
+
+
+def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`trigger_state` of jobs/get; empty for a job without a trigger. `kept` is what the scheduler saved."""
+    if not starting_part(job.settings):
+        return {}
+    shown = kept.get("api", {}) if kept else {}
+    return {"trigger_state": {"pause_status": "PAUSED" if is_paused(job.settings) else "UNPAUSED", **shown}}
+
+
+def _base(workspace: Workspace, job: Job, settings: Mapping[str, Any]) -> dict[str, Any]:
+    run_as = job.settings.get("run_as", {})
+    names = [run_as[key] for key in ("user_name", "service_principal_name", "group_name") if key in run_as]
+    return {
+        "job_id": job.job_id,
+        "creator_user_name": workspace.user_name,
+        "run_as_user_name": names[0] if names else workspace.user_name,
+        "created_time": job.created_time,
+        "settings": settings,
+    }
+
+
+def _settings(job: Job, start: int) -> dict[str, Any]:
+    # run_as is written only; it is read as run_as_user_name.
+    settings = {name: value for name, value in job.settings.items() if name != "run_as"}
+    return {name: pages.page(value, start) if name in _ARRAYS else value for name, value in settings.items()}

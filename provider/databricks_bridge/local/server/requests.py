@@ -1,0 +1,119 @@
+"""Reading requests: the query and a JSON body are one set of arguments, checked where they are used.
+
+The official Airflow hook sends a GET's arguments as a JSON body and no query; the official SDK sends a query, with
+booleans as `true` and `false`. Both are accepted everywhere, as Databricks does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server.errors import InvalidParameterValue, MalformedRequest
+
+JOBS_VERSIONS = ("2.0", "2.1", "2.2")
+
+
+class Arguments:
+    """The arguments of one request. Every getter raises InvalidParameterValue with the argument's name."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """A whole number, also as text. Without a default it is required."""
+        found = self.optional_integer(name)
+        if found is not None:
+            return found
+        if default is None:
+            raise InvalidParameterValue(f"Missing required field: {name}")
+        return default
+
+    def optional_integer(self, name: str) -> int | None:
+        value = self.values.get(name)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise InvalidParameterValue(f"{name} must be a whole number")
+        try:
+            return int(value)
+        except ValueError:
+            raise InvalidParameterValue(f"{name} must be a whole number, not {value!r}") from None
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        value = self.values.get(name, default)
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        raise InvalidParameterValue(f"{name} must be true or false, not {value!r}")
+
+    def text(self, name: str) -> str | None:
+        """Text that is not empty, or None."""
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, str):
+            raise InvalidParameterValue(f"{name} must be text")
+        return value or None
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An object; an empty one where it is left out."""
+        value = self.values.get(name) or {}
+        if not isinstance(value, dict):
+            raise InvalidParameterValue(f"{name} must be an object")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; an empty one where it is left out."""
+        value = self.values.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise InvalidParameterValue(f"{name} must be a list of strings")
+        return value
+
+    def text_map(self, name: str) -> dict[str, str]:
+        """An object from text to text."""
+        value = self.mapping(name)
+        if not all(isinstance(item, str) for item in value.values()):
+            raise InvalidParameterValue(f"{name} must map strings to strings")
+        return value
+
+
+Handler = Callable[[Workspace, Arguments], Mapping[str, Any]]
+
+
+async def read(request: Request) -> Arguments:
+    """Raises MalformedRequest for a body that is not a JSON object."""
+    values: dict[str, Any] = dict(request.query_params)
+    body = await request.body()
+    if body:
+        try:
+            parsed = json.loads(body)
+        except ValueError:
+            raise MalformedRequest("Could not parse request object: the body is not JSON") from None
+        if not isinstance(parsed, dict):
+            raise MalformedRequest("Could not parse request object: the body is not a JSON object")
+        values.update(parsed)
+    return Arguments(values)
+
+
+def api_router(workspace: Workspace, routes: Mapping[tuple[str, str], Handler], versions: Iterable[str]) -> APIRouter:
+    """A router that serves `{(method, path below /api/<version>/): handler}` under each version.
+
+    Handlers are plain functions that run on the event loop's thread, so none of them may block.
+    """
+    router = APIRouter()
+    for version in versions:
+        for (method, path), handler in routes.items():
+            router.add_route(f"/api/{version}/{path}", _endpoint(workspace, handler), methods=[method])
+    return router
+
+
+def _endpoint(workspace: Workspace, handler: Handler) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> JSONResponse:
+        return JSONResponse(handler(workspace, await read(request)))
+
+    return endpoint

@@ -1,0 +1,131 @@
+"""What starts a job by itself: trigger, schedule or continuous, one of them at most. Checked in place.
+
+Both timers keep Databricks' floor of 60 s on the numbers as they are written in the settings, whatever the
+deployment's time scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from databricks_bridge.local.runs.starts import STARTS
+from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue
+
+TIMERS = ("min_time_between_triggers_seconds", "wait_after_last_change_seconds")
+TIMER_FLOOR_SECONDS = 60
+_KINDS = ("file_arrival", "table_update", "periodic", "job_completion")
+_NOT_HERE = ("model", "sql_condition")
+_UNITS = ("MINUTES", "HOURS", "DAYS", "WEEKS")
+
+
+def check_starts(settings: dict[str, Any]) -> None:
+    """Check what starts the job and fill in its defaults. Raises InvalidParameterValue, FeatureDisabled."""
+    present = [name for name in STARTS if settings.get(name) is not None]
+    if "triggers" in present:
+        raise FeatureDisabled("settings.triggers needs the preview 'Multiple Triggers'; give one trigger")
+    if len(present) > 1:
+        raise InvalidParameterValue(f"A job has one of trigger, schedule and continuous, not {' and '.join(present)}")
+    for name in present:
+        start = dict(_object(settings[name], name))
+        pause = start.setdefault("pause_status", "UNPAUSED")
+        if pause not in ("PAUSED", "UNPAUSED"):
+            raise InvalidParameterValue(f"{name}.pause_status is {pause!r}; use PAUSED or UNPAUSED")
+        settings[name] = {"trigger": _trigger, "schedule": _schedule, "continuous": _continuous}[name](start)
+
+
+def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
+    if "table" in trigger:
+        # The name of table_update before 2025; still accepted, never shown.
+        trigger["table_update"] = trigger.pop("table")
+    for name in _NOT_HERE:
+        if name in trigger:
+            raise FeatureDisabled(f"trigger.{name} is not supported by the local workspace")
+    kinds = [name for name in _KINDS if trigger.get(name) is not None]
+    if len(kinds) != 1:
+        raise InvalidParameterValue(f"trigger needs exactly one of {', '.join(_KINDS)}; it has {kinds or 'none'}")
+    kind = kinds[0]
+    body = dict(_object(trigger[kind], f"trigger.{kind}"))
+    for name in TIMERS:
+        value = body.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < TIMER_FLOOR_SECONDS:
+            raise InvalidParameterValue(
+                f"trigger.{kind}.{name} must be at least {TIMER_FLOOR_SECONDS}; it is {value!r}"
+            )
+    trigger[kind] = {
+        "file_arrival": _file_arrival,
+        "table_update": _table_update,
+        "periodic": _periodic,
+        "job_completion": _job_completion,
+    }[kind](body)
+    return trigger
+
+
+def _file_arrival(body: dict[str, Any]) -> dict[str, Any]:
+    url = body.get("url")
+    parts = url.strip("/").split("/") if isinstance(url, str) else []
+    if len(parts) < 4 or parts[0] != "Volumes" or not all(part not in ("", ".", "..") for part in parts):
+        raise InvalidParameterValue(
+            f"trigger.file_arrival.url is {url!r}; the local workspace watches /Volumes/catalog/schema/volume/..."
+        )
+    return body
+
+
+def _table_update(body: dict[str, Any]) -> dict[str, Any]:
+    names = body.get("table_names")
+    if not isinstance(names, list) or not names or not all(_is_table_name(name) for name in names):
+        raise InvalidParameterValue(f"trigger.table_update.table_names must list catalog.schema.table, not {names!r}")
+    condition = body.setdefault("condition", "ANY_UPDATED")
+    if condition not in ("ANY_UPDATED", "ALL_UPDATED"):
+        raise InvalidParameterValue(f"trigger.table_update.condition is {condition!r}; use ANY_UPDATED or ALL_UPDATED")
+    return body
+
+
+def _periodic(body: dict[str, Any]) -> dict[str, Any]:
+    interval, unit = body.get("interval"), body.get("unit")
+    if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+        raise InvalidParameterValue(f"trigger.periodic.interval must be a whole number above 0; it is {interval!r}")
+    if unit not in _UNITS:
+        raise InvalidParameterValue(f"trigger.periodic.unit is {unit!r}; use one of {', '.join(_UNITS)}")
+    return body
+
+
+def _job_completion(body: dict[str, Any]) -> dict[str, Any]:
+    jobs = body.get("jobs")
+    if not isinstance(jobs, list) or not 1 <= len(jobs) <= 10:
+        raise InvalidParameterValue("trigger.job_completion.jobs must list 1 to 10 jobs")
+    for job in jobs:
+        if not isinstance(job, dict) or not all(
+            str(job.get(name, "")).isdigit() for name in ("workspace_id", "job_id")
+        ):
+            raise InvalidParameterValue(f"trigger.job_completion.jobs: {job!r} needs workspace_id and job_id")
+    if body.setdefault("if_status", "SUCCESS") not in ("SUCCESS", "FAILED", "DONE"):
+        raise InvalidParameterValue(f"trigger.job_completion.if_status {body['if_status']!r}: SUCCESS, FAILED or DONE")
+    return body
+
+
+def _schedule(schedule: dict[str, Any]) -> dict[str, Any]:
+    for name in ("quartz_cron_expression", "timezone_id"):
+        if not isinstance(schedule.get(name), str) or not schedule[name]:
+            raise InvalidParameterValue(f"schedule.{name} is missing")
+    if schedule["pause_status"] == "UNPAUSED":
+        raise FeatureDisabled("The local workspace has no cron: give the schedule paused, or a trigger.periodic")
+    return schedule
+
+
+def _continuous(continuous: dict[str, Any]) -> dict[str, Any]:
+    mode = continuous.get("task_retry_mode", "NEVER")
+    if mode not in ("NEVER", "ON_FAILURE"):
+        raise InvalidParameterValue(f"continuous.task_retry_mode is {mode!r}; use NEVER or ON_FAILURE")
+    return continuous
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidParameterValue(f"{name} must be an object")
+    return value
+
+
+def _is_table_name(name: Any) -> bool:
+    return isinstance(name, str) and len(name.split(".")) == 3 and all(name.split("."))

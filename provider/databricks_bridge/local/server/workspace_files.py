@@ -1,0 +1,117 @@
+"""Workspace files over HTTP: `/api/2.0/workspace/...`, and `workspace-files/import-file` as the CLI uses it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, MalformedRequest
+from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.workspace_files_tree import Tree
+
+_CONTENT = "application/octet-stream"
+_FIELD_NAME = re.compile(rb'content-disposition:[^\r\n]*?\bname="([^"]*)"', re.IGNORECASE)
+
+
+def router(workspace: Workspace) -> APIRouter:
+    """import, export, get-status, list, mkdirs, delete."""
+    tree = Tree(workspace.layout.workspace_files(workspace.name))
+    routes = APIRouter(prefix="/api/2.0")
+
+    @routes.post("/workspace/import")
+    async def import_(request: Request) -> Response:
+        kind, _, boundary = request.headers.get("content-type", "").partition("boundary=")
+        if kind.startswith("multipart/form-data"):
+            fields = _form(await request.body(), boundary.strip('"').encode())
+            content = fields.pop("content", b"")
+            given = Arguments({name: value.decode() for name, value in fields.items()})
+        else:
+            given = await read(request)
+            content = _decoded(given.text("content") or "")
+        await run_in_threadpool(_import, tree, given, content)
+        return JSONResponse({})
+
+    @routes.get("/workspace/export")
+    async def export(request: Request) -> Response:
+        given = await read(request)
+        if given.text("format") not in (None, "SOURCE", "AUTO", "RAW"):
+            raise FeatureDisabled(f"Export format {given.text('format')} is not supported by the local workspace.")
+        content, kind = await run_in_threadpool(tree.read, _path(given))
+        if given.boolean("direct_download"):
+            return Response(content, media_type=_CONTENT)
+        return JSONResponse({"content": base64.b64encode(content).decode(), "file_type": kind})
+
+    @routes.post("/workspace-files/import-file/{path:path}")
+    async def import_file(path: str, request: Request) -> Response:
+        overwrite = Arguments(dict(request.query_params)).boolean("overwrite")
+        await run_in_threadpool(tree.write_auto, f"/{path.lstrip('/')}", await request.body(), overwrite)
+        return JSONResponse({})
+
+    @routes.get("/workspace-files/{path:path}")
+    async def download(path: str) -> Response:
+        content, _ = await run_in_threadpool(tree.read, f"/{path.lstrip('/')}")
+        return Response(content, media_type=_CONTENT)
+
+    for method, name, function in (
+        ("GET", "get-status", lambda given: tree.status(_path(given))),
+        ("GET", "list", lambda given: {"objects": tree.listing(_path(given))}),
+        ("POST", "mkdirs", lambda given: tree.make_directories(_path(given))),
+        ("POST", "delete", lambda given: tree.delete(_path(given), given.boolean("recursive"))),
+    ):
+        routes.add_api_route(f"/workspace/{name}", _endpoint(function), methods=[method])
+    return routes
+
+
+def _endpoint(function: Callable[[Arguments], dict[str, Any] | None]) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> JSONResponse:
+        return JSONResponse(await run_in_threadpool(function, await read(request)) or {})
+
+    return endpoint
+
+
+def _import(tree: Tree, given: Arguments, content: bytes) -> None:
+    kind, language, overwrite = given.text("format") or "SOURCE", given.text("language"), given.boolean("overwrite")
+    if kind in ("AUTO", "RAW"):
+        write = tree.write_auto if kind == "AUTO" else tree.write_file
+        write(_path(given), content, overwrite)
+    elif kind == "SOURCE" and language == "PYTHON":
+        tree.write_notebook(_path(given), content, overwrite)
+    elif kind == "SOURCE" and language is None:
+        raise InvalidParameterValue("To import a single file as SOURCE, you must set the language field.")
+    else:
+        raise FeatureDisabled(f"Import of {kind} {language or ''} is not supported by the local workspace; use Python.")
+
+
+def _path(given: Arguments) -> str:
+    path = given.text("path")
+    if path is None:
+        raise InvalidParameterValue("Missing required field: path")
+    return path
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return base64.b64decode(content, validate=True)
+    except binascii.Error:
+        raise InvalidParameterValue("content is not base64") from None
+
+
+def _form(body: bytes, boundary: bytes) -> dict[str, bytes]:
+    """The fields of a multipart form (RFC 7578), all in memory: an import has at most 10 MB."""
+    fields: dict[str, bytes] = {}
+    # The first piece is the preamble, the last the closing "--".
+    for piece in body.split(b"--" + boundary)[1:-1]:
+        head, separator, content = piece.partition(b"\r\n\r\n")
+        name = _FIELD_NAME.search(head)
+        if not separator or name is None:
+            raise MalformedRequest("Could not parse the multipart form.")
+        fields[name[1].decode()] = content.removesuffix(b"\r\n")
+    return fields

@@ -1,0 +1,155 @@
+"""Workspace objects as files: a Python notebook `/a/b` is `a/b.py` with the notebook header, a file is itself.
+
+On Databricks the notebook `/a/b` and the file `/a/b.py` are two objects; here they cannot both be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+from databricks_bridge.local.server.errors import (
+    ApiError,
+    InvalidParameterValue,
+    ResourceAlreadyExists,
+    ResourceDoesNotExist,
+)
+
+HEADER = b"# Databricks notebook source"
+LARGEST_IMPORT_BYTES = 10 * 1024 * 1024
+
+
+class DirectoryNotEmpty(ApiError):
+    status: ClassVar[int] = 400
+    error_code: ClassVar[str] = "DIRECTORY_NOT_EMPTY"
+
+
+class NotebookTooLarge(ApiError):
+    status: ClassVar[int] = 400
+    error_code: ClassVar[str] = "MAX_NOTEBOOK_SIZE_EXCEEDED"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The workspace files of one workspace, below `root`. Paths are the API's: absolute, `/Workspace` optional."""
+
+    root: Path
+
+    def status(self, path: str) -> dict[str, Any]:
+        """Raises ResourceDoesNotExist."""
+        return self._info(self._existing(path))
+
+    def listing(self, path: str) -> list[dict[str, Any]]:
+        """The objects in a directory, or the object itself. Raises ResourceDoesNotExist."""
+        found = self._existing(path)
+        return [self._info(child) for child in sorted(found.iterdir())] if found.is_dir() else [self._info(found)]
+
+    def read(self, path: str) -> tuple[bytes, str]:
+        """Content and extension. Raises ResourceDoesNotExist, and InvalidParameterValue for a directory."""
+        found = self._existing(path)
+        if found.is_dir():
+            raise InvalidParameterValue(f"Path ({path}) is a directory; the local workspace exports single objects.")
+        return found.read_bytes(), found.suffix.removeprefix(".")
+
+    def write_notebook(self, path: str, content: bytes, overwrite: bool) -> None:
+        """A Python notebook; the header is put before it where it lacks it, as an export on Databricks has it."""
+        source = content if is_notebook(content) else HEADER + b"\n" + content
+        location = self._location(path)
+        self._write(path, location.with_name(location.name + ".py"), source, overwrite)
+
+    def write_file(self, path: str, content: bytes, overwrite: bool) -> None:
+        self._write(path, self._location(path), content, overwrite)
+
+    def write_auto(self, path: str, content: bytes, overwrite: bool) -> None:
+        """A notebook, without its extension, where a `.py` has the header; else a file (ImportFormat.AUTO)."""
+        if path.endswith(".py") and is_notebook(content):
+            self.write_notebook(path.removesuffix(".py"), content, overwrite)
+        else:
+            self.write_file(path, content, overwrite)
+
+    def make_directories(self, path: str) -> None:
+        """Raises ResourceAlreadyExists where an object is in the way."""
+        try:
+            self._location(path).mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise ResourceAlreadyExists(f"Path ({path}) or one above it is not a directory.") from None
+
+    def delete(self, path: str, recursive: bool) -> None:
+        """Raises ResourceDoesNotExist, DirectoryNotEmpty."""
+        found = self._existing(path)
+        if not found.is_dir():
+            found.unlink()
+        elif found == self.root or (not recursive and any(found.iterdir())):
+            raise DirectoryNotEmpty(f"Folder ({path}) is not empty")
+        else:
+            shutil.rmtree(found)
+
+    def _write(self, path: str, target: Path, content: bytes, overwrite: bool) -> None:
+        if len(content) > LARGEST_IMPORT_BYTES:
+            raise NotebookTooLarge(f"The content of {path} is over {LARGEST_IMPORT_BYTES // 2**20} MB")
+        if not target.parent.is_dir():
+            raise ResourceDoesNotExist(f"The parent folder ({PurePosixPath(path).parent}) does not exist.")
+        if target.is_dir() or (target.exists() and not overwrite):
+            raise ResourceAlreadyExists(f"Path ({path}) already exists.")
+        drafts = self.root.with_name("imports")
+        drafts.mkdir(exist_ok=True)
+        draft = drafts / str(uuid.uuid4())
+        draft.write_bytes(content)
+        os.replace(draft, target)
+
+    def _existing(self, path: str) -> Path:
+        for candidate in self._candidates(path):
+            if candidate.is_dir() or (candidate.is_file() and self._path_of(candidate) == _plain(path)):
+                return candidate
+        raise ResourceDoesNotExist(f"Path ({path}) doesn't exist.")
+
+    def _candidates(self, path: str) -> Iterator[Path]:
+        location = self._location(path)
+        yield location
+        if location != self.root:
+            yield location.with_name(location.name + ".py")
+
+    def _location(self, path: str) -> Path:
+        return self.root.joinpath(*PurePosixPath(_plain(path)).parts[1:])
+
+    def _path_of(self, file: Path) -> str:
+        path = "/" + file.relative_to(self.root).as_posix()
+        return path.removesuffix(".py") if _is_notebook_file(file) else path
+
+    def _info(self, file: Path) -> dict[str, Any]:
+        path = "/" + file.relative_to(self.root).as_posix() if file != self.root else "/"
+        number = int.from_bytes(hashlib.sha256(path.encode()).digest()[:6])
+        info: dict[str, Any] = {"path": path, "object_id": number, "resource_id": str(number)}
+        if file.is_dir():
+            return {**info, "object_type": "DIRECTORY"}
+        if _is_notebook_file(file):
+            return {**info, "path": path.removesuffix(".py"), "object_type": "NOTEBOOK", "language": "PYTHON"}
+        known = file.stat()
+        modified = round(known.st_mtime * 1000)
+        return {**info, "object_type": "FILE", "size": known.st_size, "created_at": modified, "modified_at": modified}
+
+
+def is_notebook(content: bytes) -> bool:
+    return content.lstrip(b"\xef\xbb\xbf").startswith(HEADER)
+
+
+def _is_notebook_file(file: Path) -> bool:
+    if file.suffix != ".py" or not file.is_file():
+        return False
+    with file.open("rb") as start:
+        return is_notebook(start.read(len(HEADER) + 3))
+
+
+def _plain(path: str) -> str:
+    """The path without `/Workspace` and a trailing slash. Raises InvalidParameterValue for one that is not absolute."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] != "/" or ".." in parts or "\0" in path:
+        raise InvalidParameterValue(f"Path ({path}) doesn't start with '/', or goes up")
+    names = parts[2:] if len(parts) > 1 and parts[1] == "Workspace" else parts[1:]
+    return "/" + "/".join(names)

@@ -1,0 +1,44 @@
+"""When a continuous job starts its next run: as soon as none is active, later after failures in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from databricks_bridge.local.triggers.outcome import Fire, Held, Outcome, State
+
+FIRST_BACKOFF = timedelta(minutes=1)
+LONGEST_BACKOFF = timedelta(hours=1)
+"""Databricks documents that the wait grows with each failure in a row, without figures; these are ours."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a run of the job."""
+
+    run_id: int
+    succeeded: bool
+    at: datetime
+
+
+def decide_continuous(
+    active_runs: Sequence[int], ended: Sequence[Ended], state: State | None, now: datetime, scale: float
+) -> Outcome:
+    """Decide from the active runs and the runs that ended since the last evaluation, oldest first.
+
+    `scale` multiplies the waits. After k failures in a row the next run waits 1 min, doubled each time, 1 h at most.
+    """
+    failures = 0 if state is None else int(state["failures"])
+    until = None if state is None or state["until"] is None else datetime.fromisoformat(state["until"])
+    for run in ended:
+        failures = 0 if run.succeeded else failures + 1
+        until = (
+            None if run.succeeded else run.at + scale * min(FIRST_BACKOFF * 2 ** min(failures - 1, 10), LONGEST_BACKOFF)
+        )
+    kept: State = {"failures": failures, "until": until and until.isoformat()}
+    if active_runs:
+        return Held(f"run {active_runs[0]} is active", kept)
+    if until is not None and now < until:
+        return Held(f"{failures} failure(s) in a row; the next run waits until {until.isoformat()}", kept, until)
+    return Fire("CONTINUOUS", "no run is active", kept, context={"type": "continuous"})

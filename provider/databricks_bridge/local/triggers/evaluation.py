@@ -1,0 +1,107 @@
+"""One evaluation of one job's trigger: look at what it watches, then decide. The looking is done in threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from databricks_bridge.core.policy import Policy
+from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.ports import JobsPort, RunFinished, TriggeredJob
+from databricks_bridge.local.triggers import job_completion, table_update
+from databricks_bridge.local.triggers.continuous import Ended, decide_continuous
+from databricks_bridge.local.triggers.file_arrival import decide_file_arrival, list_files
+from databricks_bridge.local.triggers.job_completion import SUCCESSES, Completion, decide_job_completion
+from databricks_bridge.local.triggers.outcome import Outcome, State
+from databricks_bridge.local.triggers.periodic import decide_periodic
+from databricks_bridge.local.triggers.settings import (
+    Continuous,
+    FileArrival,
+    JobCompletion,
+    Kind,
+    Periodic,
+    TableUpdate,
+)
+from databricks_bridge.local.triggers.table_update import decide_table_update, look_at_table
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates triggers against the folders of a deployment.
+
+    `time_scale` multiplies every duration of the settings. With `every_commit` table updates count commits that
+    change no data too; whether Databricks does is not documented, so notebooks must bear both.
+    """
+
+    layout: Layout
+    jobs: JobsPort
+    time_scale: float
+    every_commit: bool = False
+
+    async def evaluate(
+        self, job: TriggeredJob, kind: Kind, state: State | None, ended: Sequence[RunFinished], now: datetime
+    ) -> Outcome:
+        """What the trigger comes to at `now`; `ended` are the runs that it watches which ended since the last time."""
+        if isinstance(kind, FileArrival):
+            files = await asyncio.to_thread(list_files, self.layout.volume_path(job.metastore, kind.url))
+            return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, now)
+        if isinstance(kind, TableUpdate):
+            seen = {} if state is None else state["tables"]
+            looks = {
+                name: await asyncio.to_thread(
+                    look_at_table, self.layout.table_path(job.metastore, name), seen.get(name), now
+                )
+                for name in kind.tables
+            }
+            return decide_table_update(
+                kind, self._scaled(kind.policy), looks, state, now, every_commit=self.every_commit
+            )
+        if isinstance(kind, Periodic):
+            return decide_periodic(kind.interval * self.time_scale, state, now, now)
+        if isinstance(kind, JobCompletion):
+            return decide_job_completion(kind, [_completion(run) for run in ended], state)
+        ends = [
+            Ended(run.run_id, run.termination_code in SUCCESSES, datetime.fromtimestamp(run.end_time / 1000, UTC))
+            for run in ended
+        ]
+        return decide_continuous(self.jobs.active_runs(job.job_id), ends, state, now, self.time_scale)
+
+    def _scaled(self, policy: Policy) -> Policy:
+        return replace(
+            policy,
+            min_time_between_triggers=self._scale(policy.min_time_between_triggers),
+            wait_after_last_change=self._scale(policy.wait_after_last_change),
+        )
+
+    def _scale(self, duration: timedelta) -> timedelta:
+        return duration * self.time_scale
+
+
+def kind_name(kind: Kind) -> str:
+    """Under which name the state of this kind is kept; a state of another kind is not looked at."""
+    return type(kind).__name__
+
+
+def api_state(kind: Kind, state: State | None) -> dict[str, Any]:
+    """`trigger_state` of jobs/get?include_trigger_state=true, without its pause_status."""
+    if isinstance(kind, FileArrival):
+        return {"file_arrival": {"using_file_events": False}}
+    if isinstance(kind, TableUpdate):
+        return table_update.api_state(kind, state)
+    if isinstance(kind, JobCompletion):
+        return job_completion.api_state(kind, state)
+    return {}
+
+
+def watches(job: TriggeredJob, kind: Kind, run: RunFinished) -> bool:
+    """Whether the end of `run` is news for the trigger of `job`."""
+    if isinstance(kind, Continuous):
+        return run.job_id == job.job_id
+    return isinstance(kind, JobCompletion) and (run.workspace_id, str(run.job_id)) in kind.jobs
+
+
+def _completion(run: RunFinished) -> Completion:
+    return Completion(run.workspace_id, str(run.job_id), run.run_id, run.termination_code, run.end_time)

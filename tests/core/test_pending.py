@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import pytest
+
+from databricks_bridge.core.errors import HistoryGap, TableRecreated, TableReplaced
+from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding, changes_of, known_watermarks, ranges_of
+from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition
+from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
+from databricks_bridge.core.subscription import SubscriptionSpec
+from tests.core.builders import FLIGHTS, NOW, WEATHER, at, seconds, spec_of
+
+EMPTY = TableFinding(None, None, None)
+BRONZE = TriggeredRuns(job_name="bronze", alias="bronze")
+FLIGHTS_ONLY = spec_of(FLIGHTS)
+
+
+def found(version: int, data_version: int | None = -2, **ids: str | None) -> TableFinding:
+    return TableFinding(at(version, **ids), version if data_version == -2 else data_version, NOW)
+
+
+def to_of(spec: SubscriptionSpec, mark: Position, finding: Finding) -> Position:
+    (one,) = ranges_of(spec, {spec.sources[0].alias: mark}, {spec.sources[0].alias: finding})
+    assert one.from_ == mark
+    return one.to
+
+
+def test_the_range_goes_to_the_newest_version() -> None:
+    (one,) = ranges_of(FLIGHTS_ONLY, {"flights": at(3)}, {"flights": found(7)})
+    assert (one.from_, one.to, one.name) == (at(3), at(7), "ops_share.silver.flights")
+
+
+def test_commits_without_data_at_the_end_are_taken_along() -> None:
+    """OPTIMIZE after the last data: not new by itself, yet inside the range when there is data."""
+    assert to_of(FLIGHTS_ONLY, at(3), found(7, data_version=5)) == at(7)
+
+
+@pytest.mark.parametrize("data_version", [None, 3, 2])
+def test_commits_without_data_alone_are_nothing_new(data_version: int | None) -> None:
+    assert to_of(FLIGHTS_ONLY, at(3), found(7, data_version=data_version)) == at(3)
+
+
+def test_a_recreated_table_is_never_new_versions() -> None:
+    with pytest.raises(TableRecreated, match="table id t2, the watermark at version 3 knows t1"):
+        to_of(FLIGHTS_ONLY, at(3), found(9, table_id="t2"))
+
+
+def test_a_recreated_table_is_told_before_its_lower_version() -> None:
+    with pytest.raises(TableRecreated):
+        to_of(FLIGHTS_ONLY, at(3), found(0, table_id="t2"))
+
+
+def test_a_replaced_table_is_told_from_a_recreated_one() -> None:
+    with pytest.raises(TableReplaced, match="metadata id m2"):
+        to_of(FLIGHTS_ONLY, at(3), found(9, metadata_id="m2"))
+
+
+@pytest.mark.parametrize(
+    ("mark", "now"), [(at(3, None, None), found(5)), (at(3), found(5, table_id=None, metadata_id=None))]
+)
+def test_an_identity_that_is_not_known_refuses_nothing(mark: TablePosition, now: TableFinding) -> None:
+    assert to_of(FLIGHTS_ONLY, mark, now) == now.position
+
+
+def test_a_table_behind_its_watermark_is_a_gap() -> None:
+    with pytest.raises(HistoryGap, match="at version 2, behind the watermark 3"):
+        to_of(FLIGHTS_ONLY, at(3), found(2))
+
+
+def test_a_log_that_is_empty_now_is_a_gap_where_something_was_processed() -> None:
+    with pytest.raises(HistoryGap, match="has no commit now, but version 3"):
+        to_of(FLIGHTS_ONLY, at(3), EMPTY)
+
+
+def test_a_table_without_a_commit_has_nothing_new() -> None:
+    assert to_of(FLIGHTS_ONLY, TablePosition(BEFORE_FIRST), EMPTY) == TablePosition(BEFORE_FIRST)
+
+
+@pytest.mark.parametrize(
+    ("start", "finding", "mark"),
+    [
+        ("latest", found(7), at(7)),
+        ("latest", EMPTY, TablePosition(BEFORE_FIRST)),
+        ("earliest", found(7), TablePosition(BEFORE_FIRST)),
+        ("earliest", EMPTY, TablePosition(BEFORE_FIRST)),
+        (0, found(7), TablePosition(0, "t1", "m1")),
+        (7, found(7), TablePosition(7, "t1", "m1")),
+    ],
+)
+def test_a_first_start(start: str | int, finding: TableFinding, mark: TablePosition) -> None:
+    spec = SubscriptionSpec("s", (DeltaTable("a.b.t", start=start),), None, FLIGHTS_ONLY.policy)  # type: ignore[arg-type]
+    assert known_watermarks(spec, {}, {"t": finding}) == {"t": mark}
+
+
+@pytest.mark.parametrize("finding", [found(6), EMPTY])
+def test_a_start_beyond_the_table_is_refused(finding: TableFinding) -> None:
+    spec = SubscriptionSpec("s", (DeltaTable("a.b.t", start=7),), None, FLIGHTS_ONLY.policy)
+    with pytest.raises(HistoryGap, match="starts after version 7"):
+        known_watermarks(spec, {}, {"t": finding})
+
+
+def test_a_source_added_later_starts_at_its_start_and_the_others_stay() -> None:
+    spec = spec_of(FLIGHTS, WEATHER, start="latest")
+    findings = {"flights": found(9), "weather": found(4, table_id="t2")}
+    assert known_watermarks(spec, {"flights": at(3)}, findings) == {"flights": at(3), "weather": at(4, "t2")}
+
+
+def test_the_mark_of_a_source_that_was_removed_is_kept() -> None:
+    before = {"flights": at(3), "weather": at(4)}
+    assert known_watermarks(FLIGHTS_ONLY, before, {"flights": found(9)}) == before
+
+
+def test_a_source_with_nothing_new_has_an_empty_range_in_its_place() -> None:
+    spec = spec_of(WEATHER, FLIGHTS)
+    marks = {"flights": at(3), "weather": at(4)}
+    ranges = ranges_of(spec, marks, {"flights": found(9), "weather": found(4)})
+    assert [(one.alias, one.empty) for one in ranges] == [("weather", True), ("flights", False)]
+    changes = changes_of(ranges, {"flights": TableFinding(at(9), 9, seconds(5)), "weather": found(4)}, NOW)
+    assert changes == {"weather": None, "flights": seconds(5)}
+
+
+def test_a_change_without_a_time_counts_from_now() -> None:
+    ranges = ranges_of(FLIGHTS_ONLY, {"flights": at(3)}, {"flights": TableFinding(at(9), 9, None)})
+    assert changes_of(ranges, {"flights": TableFinding(at(9), 9, None)}, seconds(3)) == {"flights": seconds(3)}
+
+
+def test_runs_that_count_move_the_position_past_all_that_ended() -> None:
+    spec = spec_of(BRONZE)
+    position = RunsPosition(50, frozenset({1, 2, 3}))
+    (one,) = ranges_of(spec, {"bronze": RunsPosition(0)}, {"bronze": RunsFinding(position, (3, 1), NOW)})
+    assert (one.to, one.runs, one.empty) == (position, (3, 1), False)
+
+
+def test_runs_that_do_not_count_hold_nothing_and_move_nothing() -> None:
+    spec = spec_of(BRONZE)
+    finding = RunsFinding(RunsPosition(50, frozenset({1})), (), None)
+    (one,) = ranges_of(spec, {"bronze": RunsPosition(0)}, {"bronze": finding})
+    assert one.empty
+
+
+def test_runs_start_at_latest_after_all_that_ended_or_at_the_very_first() -> None:
+    finding = RunsFinding(RunsPosition(50, frozenset({1})), (1,), NOW)
+    assert known_watermarks(spec_of(BRONZE, start="latest"), {}, {"bronze": finding}) == {"bronze": finding.position}
+    assert known_watermarks(spec_of(BRONZE, start="earliest"), {}, {"bronze": finding}) == {"bronze": RunsPosition(0)}
+
+
+def test_a_source_that_became_another_kind_is_refused() -> None:
+    with pytest.raises(HistoryGap, match="another kind of source"):
+        to_of(FLIGHTS_ONLY, RunsPosition(0), found(3))
+    with pytest.raises(HistoryGap, match="another kind of source"):
+        to_of(spec_of(BRONZE), at(3), RunsFinding(RunsPosition(9), (1,), NOW))

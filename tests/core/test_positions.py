@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from databricks_bridge.core.positions import (
+    BEFORE_FIRST,
+    Position,
+    Range,
+    RunsPosition,
+    TablePosition,
+    covers,
+    merge,
+    position_from_json,
+    range_from_json,
+)
+from tests.core.builders import positions, ranges, runs_positions, table_positions
+
+
+@given(table_positions, table_positions)
+def test_table_versions_merge_forward_only(a: TablePosition, b: TablePosition) -> None:
+    merged = merge(a, b)
+    assert isinstance(merged, TablePosition)
+    assert merged.version == max(a.version, b.version)
+    assert covers(merged, a)
+    assert covers(merged, b)
+    assert covers(a, b) == (a.version >= b.version)
+
+
+@given(runs_positions, runs_positions, runs_positions)
+def test_run_sets_merge_as_sets(a: RunsPosition, b: RunsPosition, c: RunsPosition) -> None:
+    assert merge(a, b) == merge(b, a)
+    assert merge(a, a) == a
+    assert merge(merge(a, b), c) == merge(a, merge(b, c))
+    assert covers(merge(a, b), a)
+    assert covers(merge(a, b), b)
+
+
+@given(positions)
+def test_a_position_covers_itself_and_nothing_covers_what_is_not_there(a: Position) -> None:
+    assert covers(a, a)
+    assert not covers(None, a)
+    assert merge(None, a) == a
+
+
+def test_positions_of_two_kinds_do_not_cover_each_other() -> None:
+    assert not covers(TablePosition(9), RunsPosition(0))
+    assert not covers(RunsPosition(9), TablePosition(0))
+
+
+@given(positions)
+def test_a_position_makes_the_way_through_json(a: Position) -> None:
+    assert position_from_json(json.loads(json.dumps(a.to_json()))) == a
+
+
+@given(ranges)
+def test_a_range_makes_the_way_through_json(one: Range) -> None:
+    assert range_from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize(
+    ("from_", "to", "empty"), [(3, 5, False), (3, 4, False), (3, 3, True), (5, 3, True), (-1, -1, True), (-1, 0, False)]
+)
+def test_a_range_is_exclusive_at_from_and_inclusive_at_to(from_: int, to: int, empty: bool) -> None:
+    assert Range("a", "n", TablePosition(from_), TablePosition(to)).empty is empty
+
+
+def test_a_range_is_written_in_one_way() -> None:
+    assert str(Range("a", "c.s.t", TablePosition(3), TablePosition(5))) == "c.s.t (3, 5]"
+    assert (
+        str(Range("a", "bronze", RunsPosition(0), RunsPosition(9, frozenset({2, 1})), (2, 1))) == "bronze runs [2, 1]"
+    )
+
+
+def test_before_the_first_commit_comes_before_version_0() -> None:
+    assert BEFORE_FIRST == -1
+    assert TablePosition(0).covers(TablePosition(BEFORE_FIRST))

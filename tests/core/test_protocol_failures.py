@@ -1,0 +1,229 @@
+"""The protocol where runs fail, never run, are repaired, or find their shared table behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from databricks_bridge.core import acts
+from databricks_bridge.core.errors import ClaimBlocked, RunFailed
+from databricks_bridge.core.positions import TablePosition
+from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
+from tests.core.builders import NOW, TARGET, at, plan_of, seconds
+from tests.core.driving import (
+    FAILED,
+    OK,
+    RUNNING,
+    SKIPPED,
+    Script,
+    claim_of,
+    claimed_record,
+    running_record,
+    seen,
+    with_claim,
+)
+
+BEHIND = "BridgeReaderBehind: ops_share.silver.flights is at 4, the claim needs 5"
+LIMIT = {"life_cycle_state": "TERMINATED", "result_state": "MAXIMUM_CONCURRENT_RUNS_REACHED"}
+CANCELED = {"life_cycle_state": "TERMINATED", "result_state": "CANCELED"}
+PARTLY = {"life_cycle_state": "TERMINATED", "result_state": "SUCCESS_WITH_FAILURES"}
+
+
+def resumed(record: Record, state: dict[str, Any], error: str = "", **more: Any) -> Script:
+    """A process that finds the claim's run in this state."""
+    claim = claim_of(record)
+    return Script(**more).read(record).answer(seen(claim.run_id or 0, state, claim, error))
+
+
+def same_but_next(old: Claim, new: Claim) -> bool:
+    """Whether `new` is the next generation of the same ranges, its run not started."""
+    return (
+        new.ranges == old.ranges
+        and new.generation == old.generation + 1
+        and new.token == token_of("delays", TARGET, "0", {"flights": TablePosition(-1)}, new.generation)
+        and new.token != old.token
+        and new.run_id is None
+        and new.status is ClaimStatus.OPEN
+        and dict(new.parameters)["bridge_generation"] == str(new.generation)
+        and dict(new.parameters)["bridge_token"] == new.token
+        and dict(new.parameters)["flights_end"] == dict(old.parameters)["flights_end"]
+    )
+
+
+@pytest.mark.parametrize("state", [SKIPPED, LIMIT], ids=["skipped", "limit"])
+@pytest.mark.parametrize("failures", [0, 2])
+def test_a_run_that_never_ran_pauses_and_does_not_count(state: dict[str, Any], failures: int) -> None:
+    record = running_record(failures=failures)
+    script = resumed(record, state)
+    after = script.written()
+    claim = claim_of(after)
+    assert same_but_next(claim_of(record), claim)
+    assert claim.failures == failures
+    assert claim.not_before == seconds(30)
+    assert script.asks(acts.Pause).until == seconds(30)
+    script.answer(acts.Woke())
+    script.now = seconds(30)
+    assert script.read(after).asks(acts.StartRun).claim == claim
+
+
+def test_the_pause_outlives_the_process() -> None:
+    record = resumed(running_record(), SKIPPED).written()
+    assert Script(now=seconds(29)).read(record).asks(acts.Pause).until == seconds(30)
+    Script(now=seconds(30)).read(record).asks(acts.StartRun)
+
+
+def test_the_pause_ends_with_the_record_read_anew() -> None:
+    script = resumed(running_record(), SKIPPED)
+    script.written()
+    script.answer(acts.Woke())
+    script.asks(acts.ReadRecord)
+
+
+def test_a_reader_that_is_behind_pauses_and_does_not_count() -> None:
+    record = running_record(failures=1)
+    script = resumed(record, FAILED, BEHIND)
+    after = script.written()
+    assert same_but_next(claim_of(record), claim_of(after))
+    assert claim_of(after).failures == 1
+    assert BEHIND in after.history[-1].what
+    assert script.asks(acts.Pause).until == seconds(30)
+
+
+def test_a_run_that_succeeded_is_never_taken_for_behind() -> None:
+    resumed(running_record(), OK, BEHIND).asks(acts.ReadRecord)
+
+
+@pytest.mark.parametrize("error", ["RuntimeError: BridgeReaderBehind", "", "ValueError: no"])
+def test_another_error_is_a_failure(error: str) -> None:
+    assert claim_of(resumed(running_record(), FAILED, error).written()).status is ClaimStatus.FAILED
+
+
+@pytest.mark.parametrize("state", [FAILED, CANCELED], ids=["failed", "canceled"])
+def test_a_failure_is_written_and_then_told(state: dict[str, Any]) -> None:
+    script = resumed(running_record(), state, "ValueError: bad row")
+    record = script.written()
+    assert (claim_of(record).status, claim_of(record).failures, claim_of(record).run_id) == (ClaimStatus.FAILED, 1, 11)
+    assert record.watermarks == running_record().watermarks
+    error = script.fails(RunFailed)
+    assert error.run_id == 11
+    for words in ("run 11 of job 7", "(-1, 5]", "ValueError: bad row", "the next try starts the next generation"):
+        assert words in str(error)
+
+
+def test_a16_success_with_failures_never_moves_the_watermark() -> None:
+    script = resumed(running_record(), PARTLY)
+    record = script.asks(acts.WriteRecord).record
+    assert claim_of(record).status is ClaimStatus.FAILED
+    assert record.watermarks == running_record().watermarks
+
+
+def test_the_next_try_opens_the_next_generation_at_once() -> None:
+    record = running_record(ClaimStatus.FAILED, failures=1)
+    script = resumed(record, FAILED)
+    after = script.written()
+    assert same_but_next(claim_of(record), claim_of(after))
+    assert (claim_of(after).failures, claim_of(after).not_before) == (1, None)
+    assert after.last_claimed_at == NOW
+    assert script.asks(acts.StartRun).claim == claim_of(after)
+
+
+def test_a_failed_run_that_was_repaired_is_followed_again() -> None:
+    record = running_record(ClaimStatus.FAILED, failures=1)
+    script = resumed(record, RUNNING)
+    after = script.written()
+    assert (claim_of(after).status, claim_of(after).generation) == (ClaimStatus.OPEN, 0)
+    assert script.asks(acts.AwaitRun).run_id == 11
+    script.answer(seen(11, OK, claim_of(after))).read(after)
+    assert script.written().watermarks == {"flights": at(5)}
+
+
+@pytest.mark.parametrize("status", [ClaimStatus.FAILED, ClaimStatus.BLOCKED])
+def test_a_failed_run_that_was_repaired_by_now_is_committed(status: ClaimStatus) -> None:
+    record = running_record(status, failures=3)
+    script = resumed(record, OK).read(record)
+    committed = script.written()
+    assert (committed.claim, committed.watermarks) == (None, {"flights": at(5)})
+    assert script.asks(acts.Finish).run_id == 11
+
+
+@pytest.mark.parametrize("status", [ClaimStatus.OPEN, ClaimStatus.FAILED, ClaimStatus.BLOCKED])
+def test_a_run_repaired_with_other_parameters_proves_nothing_about_our_ranges(status: ClaimStatus) -> None:
+    """Success counts with the claim's parameters only: a person may have repaired it over another range."""
+    record = running_record(status, failures=1)
+    claim = claim_of(record)
+    script = Script().read(record).answer(seen(11, OK, claim, flights_end="3"))
+    if isinstance(script.act, acts.ReadRecord):
+        script.read(record)
+    if isinstance(script.act, acts.WriteRecord):
+        assert script.act.record.watermarks == record.watermarks
+        assert script.act.record.claim is not None
+    else:
+        script.asks(acts.Fail)
+
+
+def test_the_last_failure_that_is_allowed_blocks() -> None:
+    script = resumed(running_record(failures=2), FAILED)
+    record = script.written()
+    assert (claim_of(record).status, claim_of(record).failures) == (ClaimStatus.BLOCKED, 3)
+    assert "no more runs are started" in str(script.fails(RunFailed))
+
+
+@pytest.mark.parametrize("tries", range(3))
+def test_a_blocked_claim_starts_nothing_however_often_it_is_tried(tries: int) -> None:
+    record = running_record(ClaimStatus.BLOCKED, failures=3)
+    error = resumed(record, FAILED, now=seconds(tries * 100_000)).fails(ClaimBlocked)
+    for words in ("3 runs of", "the last is 11", "databricks-bridge claim resolve"):
+        assert words in str(error)
+
+
+def test_a_blocked_run_that_was_repaired_and_failed_again_stays_blocked() -> None:
+    record = running_record(ClaimStatus.BLOCKED, failures=3)
+    script = resumed(record, RUNNING)
+    after = script.written()
+    script.answer(seen(11, FAILED, claim_of(after)))
+    assert claim_of(script.written()).status is ClaimStatus.BLOCKED
+
+
+@pytest.mark.parametrize(("state", "error"), [(SKIPPED, ""), (FAILED, BEHIND)], ids=["skipped", "behind"])
+def test_a_blocked_claim_starts_nothing_though_its_run_now_shows_another_ending(
+    state: dict[str, Any], error: str
+) -> None:
+    resumed(running_record(ClaimStatus.BLOCKED, failures=3), state, error).fails(ClaimBlocked)
+
+
+def test_one_generation_is_allowed_where_one_is_asked_for() -> None:
+    assert (
+        claim_of(resumed(running_record(), FAILED, plan=plan_of(max_generations=1)).written()).status
+        is ClaimStatus.BLOCKED
+    )
+
+
+def test_from_the_first_failure_to_the_block_three_runs_are_started() -> None:
+    started, record = [], claimed_record()
+    for _ in range(6):
+        script = Script().read(record)
+        for _ in range(12):
+            match script.act:
+                case acts.StartRun(claim):
+                    started.append(claim.token)
+                    script.answer(acts.RunStarted(len(started)))
+                case acts.GetRun(run_id) | acts.AwaitRun(run_id):
+                    claim = claim_of(record)
+                    script.answer(seen(run_id, FAILED, replace(claim, run_id=run_id)))
+                case acts.WriteRecord(written):
+                    record = written
+                    script.answer(acts.RecordWritten())
+                case acts.Fail():
+                    break
+    assert len(started) == len(set(started)) == 3
+    script.fails(ClaimBlocked)
+
+
+def test_a_generation_that_was_started_by_a_racer_is_adopted_too() -> None:
+    record = resumed(running_record(ClaimStatus.FAILED, failures=1), FAILED).written()
+    script = Script().read(record).answer(acts.RunStarted(12)).answer(seen(12, OK, claim_of(record)))
+    noted = script.written()
+    assert claim_of(noted).run_id == 12
+    assert with_claim(noted, run_id=None).claim == with_claim(record).claim

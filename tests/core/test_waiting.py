@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from databricks_bridge.core.claims import claimed
+from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided, TableRecreated
+from databricks_bridge.core.pending import TableFinding
+from databricks_bridge.core.policy import Hold, Ready
+from databricks_bridge.core.positions import Range
+from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.waiting import decide_wait, ready_at_once
+from tests.core.builders import FLIGHTS, NOW, WEATHER, at, plan_of, seconds, spec_of
+
+SPEC = spec_of(FLIGHTS, WEATHER)
+MARKS = {"flights": at(3), "weather": at(4)}
+STILL = {"flights": TableFinding(at(3), None, None), "weather": TableFinding(at(4), None, None)}
+FLIGHTS_NEW = STILL | {"flights": TableFinding(at(5), 5, NOW)}
+
+
+def record_with(status: ClaimStatus) -> Record:
+    record = claimed(plan_of(FLIGHTS), None, MARKS, (Range("flights", "x", at(3), at(5)),), NOW)
+    assert record.claim is not None
+    return replace(record, claim=replace(record.claim, status=status, run_id=11, failures=3))
+
+
+@pytest.mark.parametrize("status", [ClaimStatus.OPEN, ClaimStatus.FAILED])
+def test_an_open_claim_lets_the_consumer_go_at_once(status: ClaimStatus) -> None:
+    assert "an open claim on x (3, 5]" in str(ready_at_once(SPEC, record_with(status)))
+
+
+def test_a_blocked_claim_waits_for_a_person_and_names_the_run() -> None:
+    with pytest.raises(ClaimBlocked, match=r"3 runs of x \(3, 5\] failed, the last is 11"):
+        ready_at_once(SPEC, record_with(ClaimStatus.BLOCKED))
+
+
+def test_an_undecided_claim_waits_for_a_person() -> None:
+    with pytest.raises(ClaimUndecided, match="run 11"):
+        ready_at_once(SPEC, record_with(ClaimStatus.UNDECIDED))
+
+
+def test_only_the_consumer_can_write_down_a_first_start_at_latest() -> None:
+    latest = spec_of(FLIGHTS, WEATHER, start="latest")
+    assert ready_at_once(latest, None) == "the first start of flights, weather is to be recorded"
+    assert ready_at_once(latest, Record("s", "c", {"flights": at(3)})) == "the first start of weather is to be recorded"
+    assert ready_at_once(latest, Record("s", "c", MARKS)) is None
+    assert ready_at_once(SPEC, None) is None
+
+
+def test_ready_tells_the_ranges() -> None:
+    decision = decide_wait(SPEC, MARKS, None, FLIGHTS_NEW, NOW)
+    assert decision == Ready(("flights",), "ops_share.silver.flights (3, 5]")
+
+
+def test_nothing_new_holds() -> None:
+    assert decide_wait(SPEC, MARKS, None, STILL, NOW) == Hold(None, "nothing new in flights, weather")
+
+
+def test_all_updated_holds_for_the_other_source() -> None:
+    both = spec_of(FLIGHTS, WEATHER, condition="ALL_UPDATED")
+    assert decide_wait(both, MARKS, None, FLIGHTS_NEW, NOW) == Hold(None, "ALL_UPDATED waits for weather")
+
+
+def test_the_interval_counts_from_the_last_claim() -> None:
+    timed = spec_of(FLIGHTS, WEATHER, min_time_between_triggers=timedelta(seconds=120))
+    assert decide_wait(timed, MARKS, seconds(-60), FLIGHTS_NEW, NOW) == Hold(
+        seconds(60), f"min_time_between_triggers holds until {seconds(60).isoformat()}"
+    )
+    assert isinstance(decide_wait(timed, MARKS, seconds(-120), FLIGHTS_NEW, NOW), Ready)
+
+
+def test_the_settling_counts_from_the_commit() -> None:
+    timed = spec_of(FLIGHTS, WEATHER, wait_after_last_change=timedelta(seconds=60))
+    assert isinstance(decide_wait(timed, MARKS, None, FLIGHTS_NEW, seconds(59)), Hold)
+    assert isinstance(decide_wait(timed, MARKS, None, FLIGHTS_NEW, seconds(60)), Ready)
+
+
+def test_a_wait_tells_a_source_that_needs_a_decision() -> None:
+    with pytest.raises(TableRecreated):
+        decide_wait(SPEC, MARKS, None, STILL | {"flights": TableFinding(at(5, "t2"), 5, NOW)}, NOW)

@@ -1,0 +1,136 @@
+"""The whole way on real Airflow: sensors in every mode, the operator, a killed task, and mistakes with their words."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from demo.processes import wait_until
+from tests.end_to_end.conftest import Bridge, given
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
+
+WAYS = ("poke", "reschedule", "deferrable")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_range_of_versions_is_given_to_one_run(bridge: Bridge, way: str) -> None:
+    dag_id, job = f"versions_{way}", f"consume-{way}"
+    first = bridge.commit(3)
+    run_id = bridge.start(dag_id)
+    assert bridge.wait(dag_id, run_id) == "success", bridge.log(dag_id, run_id, "consume")
+    waiting = bridge.start(dag_id)
+    second = bridge.commit(2)
+    assert bridge.wait(dag_id, waiting) == "success", bridge.log(dag_id, waiting, "consume")
+    runs = bridge.runs("gold", job)
+    bounds = [(given(run)["flights_start"], given(run)["flights_end"]) for run in runs]
+    assert bounds == [("0", str(first)), (str(first + 1), str(second))]
+    assert [given(run)["flights_table"] for run in runs] == ["main.silver.flights"] * 2
+    assert len({given(run)["bridge_token"] for run in runs}) == 2
+    consumed = bridge.airflow.xcoms(dag_id, waiting, "consume")
+    assert consumed["run_id"] == runs[1]["run_id"]
+    assert consumed["run_page_url"] == runs[1]["run_page_url"]
+    assert consumed["return_value"]["ranges"][0]["to"]["version"] == second
+
+
+def test_nothing_new_is_skipped_without_a_run(bridge: Bridge) -> None:
+    bridge.commit(1)
+    first = bridge.start("versions_poke")
+    assert bridge.wait("versions_poke", first) == "success"
+    before = len(bridge.runs("gold", "consume-poke"))
+    task = "/api/v2/dags/versions_poke/clearTaskInstances"
+    body = {
+        "dry_run": False,
+        "dag_run_id": first,
+        "task_ids": ["consume"],
+        "only_failed": False,
+        "reset_dag_runs": True,
+    }
+    bridge.call("POST", task, body)
+    assert bridge.wait("versions_poke", first) == "success"
+    assert bridge.airflow.task("versions_poke", first, "consume")["state"] == "skipped"
+    assert len(bridge.runs("gold", "consume-poke")) == before
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_databricks_fired_wakes_the_sensor(bridge: Bridge, way: str) -> None:
+    dag_id = f"runs_{way}"
+    run_id = bridge.start(dag_id)
+    wait_until(
+        lambda: bridge.airflow.task(dag_id, run_id, "wait")["state"] in ("running", "deferred", "up_for_reschedule"),
+        "the sensor to wait",
+        60,
+        lambda: None,
+    )
+    bridge.land(f"{way}.json")
+    assert bridge.wait(dag_id, run_id) == "success", bridge.log(dag_id, run_id, "wait")
+    found = bridge.airflow.xcoms(dag_id, run_id, "wait")["return_value"]
+    newest = bridge.runs("ops", "by-file")[-1]
+    assert (found["run_id"], found["trigger"], found["result_state"]) == (newest["run_id"], "FILE_ARRIVAL", "SUCCESS")
+    assert found["end_time"] == newest["end_time"]
+    assert found["run_page_url"] == newest["run_page_url"]
+
+
+def test_every_fired_run_is_given_to_one_run_downstream(bridge: Bridge) -> None:
+    bridge.land("one.json")
+    wait_until(lambda: len(bridge.runs("ops", "by-file")) > 0, "a fired run", 60, lambda: None)
+    run_id = bridge.start("after_runs")
+    assert bridge.wait("after_runs", run_id) == "success", bridge.log("after_runs", run_id, "consume")
+    before = [run["run_id"] for run in bridge.runs("ops", "by-file")]
+    bridge.land("two.json")
+    wait_until(lambda: len(bridge.runs("ops", "by-file")) > len(before), "another fired run", 60, lambda: None)
+    run_id = bridge.start("after_runs")
+    assert bridge.wait("after_runs", run_id) == "success", bridge.log("after_runs", run_id, "consume")
+    fired = [run["run_id"] for run in bridge.runs("ops", "by-file") if run["trigger"] == "FILE_ARRIVAL"]
+    consumed = [given(run)["by_file_run_ids"] for run in bridge.runs("gold", "consume-runs")]
+    assert len(consumed) == 2
+    assert sorted(one for ids in consumed for one in json.loads(ids)) == sorted(fired)
+
+
+def test_a_killed_task_finds_its_run_again(bridge: Bridge) -> None:
+    gold = bridge.workspaces["gold"]
+    hold = gold.post("/local/holds", {"job_name": "consume-poke", "at": "after_start"})["hold_id"]
+    bridge.commit(1)
+    before = len(bridge.runs("gold", "consume-poke"))
+    run_id = bridge.start("versions_poke")
+    wait_until(lambda: _held(bridge, hold), "the run to be held", 60, lambda: None)
+    held = next(one["run_id"] for one in gold.get("/local/holds")["holds"] if one["hold_id"] == hold)
+    wait_until(lambda: "run_id" in bridge.airflow.xcoms("versions_poke", run_id, "consume"), "its id", 30, lambda: None)
+    pid = bridge.airflow.task("versions_poke", run_id, "consume")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(
+        lambda: bridge.airflow.task("versions_poke", run_id, "consume")["try_number"] == 2, "try 2", 60, lambda: None
+    )
+    gold.delete(f"/local/holds/{hold}")
+    assert bridge.wait("versions_poke", run_id) == "success", bridge.log("versions_poke", run_id, "consume", 2)
+    assert bridge.airflow.task("versions_poke", run_id, "consume")["try_number"] == 2
+    assert bridge.airflow.xcoms("versions_poke", run_id, "consume")["run_id"] == held
+    assert len(bridge.runs("gold", "consume-poke")) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("wrong_token", ["NotAuthenticated", "127.0.0.1"]),
+        ("missing_table", ["NotFound", "main.silver.nowhere"]),
+        ("missing_job", ["NotFound", "no-such-job"]),
+        ("missing_connection", ["InvalidArgument", "'nowhere'"]),
+    ],
+)
+def test_a_mistake_fails_the_task_and_says_what_it_is(bridge: Bridge, mistake: str, words: list[str]) -> None:
+    dag_id = f"mistake_{mistake}"
+    run_id = bridge.start(dag_id)
+    assert bridge.wait(dag_id, run_id) == "failed"
+    said = bridge.log(dag_id, run_id, "consume")
+    for word in words:
+        assert word in said
+    assert "not-the-token" not in said
+    assert bridge.deployment.token("ops") not in said
+
+
+def _held(bridge: Bridge, hold_id: int) -> bool:
+    holds = bridge.workspaces["gold"].get("/local/holds")["holds"]
+    return any(one["hold_id"] == hold_id and one["state"] == "holding" for one in holds)
