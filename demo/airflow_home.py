@@ -17,6 +17,7 @@ from demo.databricks_api import Workspace
 from demo.places import ROOT, Places, free_port
 
 USER = "admin"
+DAGS = ROOT / "dags"
 CACHED_DATABASE = ROOT / ".cache" / "demo" / f"airflow-{version('apache-airflow')}.db"
 
 
@@ -75,7 +76,7 @@ def _settings(home: AirflowHome, places: Places) -> dict[str, str]:
     bundle = {
         "name": "demo",
         "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
-        "kwargs": {"path": str(ROOT / "dags")},
+        "kwargs": {"path": str(DAGS)},
     }
     return {
         "PATH": os.pathsep.join((str(_programs(places)), os.environ.get("PATH", ""))),
@@ -93,6 +94,9 @@ def _settings(home: AirflowHome, places: Places) -> dict[str, str]:
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        # The scheduler may start a task before the API server is up, which takes long on a busy machine.
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "20",
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "3",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
 

@@ -21,6 +21,8 @@ from demo.watch import Watch
 
 # The declared switch of the local deployment: Databricks' 60 s floor for trigger timers becomes 3 s.
 TIME_SCALE = 0.05
+# Seconds for one wait. Far more than any needs, because a failed demo is no answer to a busy machine.
+PATIENCE = 300
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Story:
         self._services = services
         self._progress = progress
         self._watch: Watch | None = None
+        self._waits_for = ""
 
     def tell(self) -> World:
         """The whole story, up to the moment when everything that landed has reached gold."""
@@ -56,19 +59,19 @@ class Story:
         first = self._hold(world)
         self._land(world, 1)
         with self._progress.leg("Airflow comes up, while Databricks works on wave 1 by itself"):
-            self._wait(lambda: self._airflow_ready(world), "Airflow", 150)
+            self._wait(lambda: self._airflow_ready(world), "Airflow")
         held = self._held_run(world, first, "Airflow starts the first gold run, which is held at its gate")
         self._land(world, 2)
         with self._progress.leg("wave 2 reaches silver while the gold run is under way"):
-            self._wait(lambda: self._newer_than_claim(world, held), "a newer silver version", 120)
+            self._wait(lambda: self._newer_than_claim(world, held), "a newer silver version")
         second = self._hold(world)
         with self._progress.leg("the gate opens, gold's first commit"):
             self._release(world, first)
-            self._wait(lambda: succeeded(world.workspaces["analytics"].run(held)), "the first gold run", 120)
+            self._wait(lambda: succeeded(world.workspaces["analytics"].run(held)), "the first gold run")
         self._kill(world, second)
         self._land(world, 3)
         with self._progress.leg("everything that landed reaches gold"):
-            self._wait(self._settled, "all to be quiet", 180)
+            self._wait(self._settled, "all to be quiet")
         return world
 
     def _start(self) -> World:
@@ -88,7 +91,7 @@ class Story:
             )
             if not airflow_home.has_database(places):
                 self._make_database(home)
-            self._wait(places.deployment.exists, "the local workspaces", 120)
+            self._wait(places.deployment.exists, "the local workspaces")
         self._progress.say("a local stand-in for tests and demos, not Databricks; its time runs 20 times faster")
         found = workspaces(places.deployment)
         self._services.start(
@@ -109,7 +112,7 @@ class Story:
         made = self._services.start(
             "airflow-db", [sys.executable, "-m", "airflow", "db", "migrate"], environment, ROOT, once=True
         )
-        self._wait(lambda: made.process.poll() is not None, "Airflow's database, made once and kept", 180)
+        self._wait(lambda: made.process.poll() is not None, "Airflow's database, made once and kept")
         if made.process.returncode != 0:
             raise DemoFailed(f"Airflow's database could not be made: {last_line(made.log)}")
         airflow_home.keep_database(self._places)
@@ -133,7 +136,7 @@ class Story:
             return next((h["run_id"] for h in holds if h["hold_id"] == hold_id and h["state"] == "holding"), None)
 
         with self._progress.leg(title):
-            self._wait(lambda: held() is not None, "a gold run at its gate", 120)
+            self._wait(lambda: held() is not None, "a gold run at its gate")
         run_id = held()
         if run_id is None:
             raise DemoFailed(f"the gate {hold_id} opened by itself")
@@ -153,7 +156,7 @@ class Story:
                 raise DemoFailed(f"Airflow gives {task.pid} as the task's process, which is none of this demo's")
             self._places.story.write_text(json.dumps({"killed": {"dag_run": task.dag_run, "run_id": run_id}}))
             os.kill(task.pid, signal.SIGKILL)
-            self._wait(lambda: not self._is_running(world, task), "Airflow to notice the kill", 60)
+            self._wait(lambda: not self._is_running(world, task), "Airflow to notice the kill")
             self._release(world, hold_id)
         self._progress.say(f"process {task.pid} of {task.dag_run}, which had started run {run_id}")
 
@@ -172,8 +175,9 @@ class Story:
     def _airflow_ready(self, world: World) -> bool:
         missing = world.airflow.unhealthy()
         if missing:
-            self._say(f"Airflow: waiting for {', '.join(missing)}")
+            self._waits_for = f"Airflow's {', '.join(missing)} not up yet; "
             return False
+        self._waits_for = ""
         errors = world.airflow.import_errors()
         if errors:
             raise DemoFailed(f"Airflow cannot import a DAG: {errors[0]}")
@@ -181,19 +185,19 @@ class Story:
 
     def _settled(self) -> bool:
         left = self._watching.unsettled()
-        self._say(left or "all is quiet")
+        self._waits_for = f"{left}; " if left else ""
         return left is None
 
-    def _wait(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
         def meanwhile() -> None:
             self._services.check()
-            if self._watch is not None:
-                self._watch.check()
-                self._say(self._watch.describe())
-            else:
+            if self._watch is None:
                 self._say(f"waiting for {what}")
+            else:
+                self._watch.check()
+                self._say(self._waits_for + self._watch.describe())
 
-        wait_until(ready, what, seconds, meanwhile)
+        wait_until(ready, what, PATIENCE, meanwhile)
 
     def _say(self, detail: str) -> None:
         self._services.check()

@@ -36,9 +36,9 @@ class Watch:
         }
 
     def describe(self) -> str:
-        """How many runs of each job are done and going on."""
+        """How many runs of each job are done, and with a + how many are going on."""
         self._look()
-        return ", ".join(_count(job, runs) for (_, job), runs in self._runs.items())
+        return ", ".join(_count(job, runs) for (_, job), runs in self._runs.items() if runs) or "no run yet"
 
     def check(self) -> None:
         """Raises DemoFailed when a job that Databricks starts has failed: everything after it would wait in vain."""
@@ -85,7 +85,7 @@ class Watch:
 
 def _count(job: str, runs: list[Json]) -> str:
     active = sum(is_active(run) for run in runs)
-    return f"{job} {len(runs) - active} done" + (f" {active} active" if active else "")
+    return f"{job} {len(runs) - active} done" + (f" +{active}" if active else "")
 
 
 def _revisions(files: list[Path], key: str) -> tuple[int, int]:

@@ -81,7 +81,11 @@ class Store:
         # Autocommit: transactions are begun by `transaction` alone, never implicitly by the driver.
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode=WAL")
+        try:
+            self._db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise StoreError(f"{path} cannot be read as the state of a deployment ({error}); move it away") from None
         # Survives the end of the process, however it ends; a power cut may lose the last moment.
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("PRAGMA busy_timeout=5000")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +273,7 @@ def test_over_http_the_shared_catalog_is_read_only(deployment: Deployment) -> No
     assert (catalog.catalog_type.value, catalog.provider_name) == ("DELTASHARING_CATALOG", "ops")
     table = met.tables.get("ops_share.silver.flights")
     assert (table.data_source_format.value, table.storage_location) == ("DELTASHARING", None)
-    for write in (
+    refused: tuple[Callable[[], Any], ...] = (
         lambda: met.tables.delete("ops_share.silver.flights"),
         lambda: met.schemas.create("gold", "ops_share"),
         lambda: met.schemas.delete("ops_share.silver", force=True),
@@ -280,7 +281,8 @@ def test_over_http_the_shared_catalog_is_read_only(deployment: Deployment) -> No
         lambda: met.temporary_table_credentials.generate_temporary_table_credentials(
             table_id=table.table_id, operation=TableOperation.READ
         ),
-    ):
+    )
+    for write in refused:
         with pytest.raises(PermissionDenied):
             write()
     do("POST", "/local/shares", body={

@@ -68,7 +68,8 @@ def test_the_calls_of_the_command_line_client(workspace: Any, ops: Any) -> None:
 
 
 def test_what_is_in_the_way_and_what_is_not_there(workspace: Any) -> None:
-    from databricks.sdk.errors import BadRequest, DatabricksError, NotFound
+    from databricks.sdk.core import DatabricksError
+    from databricks.sdk.errors import BadRequest, NotFound
     from databricks.sdk.service.workspace import ImportFormat, Language
 
     workspace.upload("/Users/ada/nb", SOURCE, language=Language.PYTHON)

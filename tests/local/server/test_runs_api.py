@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -174,6 +176,25 @@ def test_a_token_stands_for_one_run_in_its_workspace(deployment: Deployment, ops
     task = {"task_key": "main", "notebook_task": {"notebook_path": "/Shared/main"}}
     there = Api(met).post("create", name="there", tasks=[task])["job_id"]
     assert met.jobs.run_now(there, idempotency_token=token).run_id != first
+
+
+def test_racers_with_one_token_get_one_run(ops: Any, api: Api, make_job: MakeJob) -> None:
+    job_id = make_job(max_concurrent_runs=9)
+    with ThreadPoolExecutor(8) as racers:
+        found = set(racers.map(lambda _: ops.jobs.run_now(job_id, idempotency_token="race").run_id, range(16)))
+    assert [run["run_id"] for run in api.get("runs/list", job_id=job_id)["runs"]] == list(found)
+
+
+def test_a_notebook_that_the_engine_drops_is_not_a_cancelled_run(
+    api: Api, notebooks: Notebooks, make_job: MakeJob
+) -> None:
+    def dropped(request: object) -> NotebookResult:
+        raise asyncio.CancelledError
+
+    notebooks.functions["main"] = dropped
+    run = api.ended(api.post("run-now", job_id=make_job())["run_id"])
+    assert run["state"]["result_state"] == "FAILED"
+    assert run["status"]["termination_details"]["code"] == "INTERNAL_ERROR"
 
 
 def test_a_token_stands_for_a_failed_run_and_is_an_error_once_that_is_deleted(

@@ -22,7 +22,7 @@ FLIGHTS = "main.silver.flights"
 @pytest.fixture
 def deployment(tmp_path: Path, notebooks: Notebooks) -> Iterator[Deployment]:
     """Two workspaces of one metastore, where time runs fifty times faster: triggers are evaluated every 1.2 s."""
-    workspaces = ["ops", WorkspaceSpec("met", metastore="ops")]
+    workspaces = [WorkspaceSpec("ops"), WorkspaceSpec("met", metastore="ops")]
     with deployment_in_thread(
         tmp_path / "home", workspaces, engine=InstantEngine(notebooks.run), time_scale=0.02
     ) as up:

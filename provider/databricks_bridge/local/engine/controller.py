@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -25,13 +26,14 @@ Reply = Callable[[dict[str, Any]], None]
 
 def settings(root: Path, jars: list[str]) -> dict[str, str]:
     """Spark's settings. C1 and the serial collector are the fastest for short runs on few cores (measured)."""
-    options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={root / 'tmp'} -Dderby.system.home={root}"
+    # In quotes, because the options are one string and a folder's name may have spaces.
+    folders = f'"-Djava.io.tmpdir={root / "tmp"}" "-Dderby.system.home={root}"'
     return {
         "spark.master": "local[*]",
         "spark.app.name": "databricks-bridge-local",
         "spark.jars": ",".join(jars),
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": options,
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {folders}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(root / "tmp"),
@@ -87,7 +89,9 @@ def main(argv: list[str]) -> None:
             answers.flush()
 
     root = Path(argv[0])
-    (root / "tmp").mkdir(parents=True, exist_ok=True)
+    for left_by_a_killed_one in ("tmp", "warehouse"):
+        shutil.rmtree(root / left_by_a_killed_one, ignore_errors=True)
+    (root / "tmp").mkdir(parents=True)
     spark, jvm = _start_spark(root, argv[1:])
     threading.Thread(target=_end_with, args=(jvm,), daemon=True).start()
     controller = Controller(spark)

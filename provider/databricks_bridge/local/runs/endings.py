@@ -17,7 +17,7 @@ class Ending:
     """The API's words for a terminal state; `code` and `type` are those of termination_details."""
 
     life_cycle_state: str
-    result_state: str | None
+    result_state: str
     code: str
     type: str
 

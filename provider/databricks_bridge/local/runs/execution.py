@@ -132,12 +132,14 @@ async def _all_tasks(means: Means, workspace: Workspace, run: Run) -> Conclude:
     under_way: dict[int, asyncio.Task[None]] = {}
     try:
         while True:
+            settled = False
             for act in next_acts(run.settings["tasks"], latest_attempts(means.store, run)):
                 match act:
                     case Conclude():
                         return act
                     case Settle(attempt, outcome, message):
                         put_attempt(means.store, attempt.ended(outcome, message, means.now_ms()))
+                        settled = True
                     case Start(attempt) if attempt.run_id not in under_way:
                         work = _attempt(means, workspace, run, attempt)
                         under_way[attempt.run_id] = asyncio.create_task(work, name=f"task run {attempt.run_id}")
@@ -146,6 +148,8 @@ async def _all_tasks(means: Means, workspace: Workspace, run: Run) -> Conclude:
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
+            elif not settled:
+                raise RuntimeError(f"run {run.run_id} has nothing to do and has not ended")
     finally:
         await _stop([*under_way.values()])
 

@@ -100,10 +100,7 @@ class RunKeeper:
     def create(self, workspace: Workspace, order: Order) -> Run:
         """Create a run and let it start. Inside a transaction it starts only after that is committed."""
         run = admission.create_run(self.store, workspace, order)
-        if run.phase is Phase.DONE:
-            asyncio.get_running_loop().call_soon(self._tell, run)
-        elif run.phase is Phase.PENDING:
-            asyncio.get_running_loop().call_soon(self._spawn, run.run_id)
+        asyncio.get_running_loop().call_soon(self._announce, run.run_id)
         return run
 
     def cancel(self, run_id: int) -> None:
@@ -161,11 +158,18 @@ class RunKeeper:
             put_run(self.store, run.moved(Phase.PENDING, slot_at=self._means.now_ms()))
             self._spawn(run.run_id)
 
+    def _announce(self, run_id: int) -> None:
+        # Read again: the transaction that made the run may have been rolled back since, or the run been cancelled.
+        run = get_run(self.store, run_id)
+        if run is not None and run.outcome is Outcome.NO_SLOT:
+            self._tell(run)
+        else:
+            self._spawn(run_id)
+
     def _hosted(self, runs: Iterable[Run]) -> list[Run]:
         return [run for run in runs if run.workspace in self._workspaces]
 
     def _spawn(self, run_id: int) -> None:
-        # A run may be announced twice, at once and by a restart; or be cancelled before it is announced.
         run = get_run(self.store, run_id)
         if self._closing or run_id in self._under_way or run is None or run.phase not in SLOT_PHASES:
             return
@@ -178,8 +182,11 @@ class RunKeeper:
     def _carried(self, run_id: int, task: asyncio.Task[Conclude]) -> None:
         del self._under_way[run_id]
         if task.cancelled():
-            if not self._closing:
+            run = get_run(self.store, run_id)
+            if run is not None and run.phase is Phase.TERMINATING:
                 self._end(run_id, Conclude(Outcome.CANCELED, CANCELED_MESSAGE))
+            elif not self._closing:
+                self._end(run_id, Conclude(Outcome.BROKEN, "The engine gave up the notebook, and nobody had asked."))
         elif error := task.exception():
             log.error("run %s broke", run_id, exc_info=error)
             message = f"The local workspace broke: {type(error).__name__}: {error}"

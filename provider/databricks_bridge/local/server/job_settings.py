@@ -54,9 +54,9 @@ def merged(settings: Mapping[str, Any], changes: Mapping[str, Any], remove: Iter
     """
     result: Settings = {**settings}
     for name, value in changes.items():
-        if name in _KEYED_ARRAYS and isinstance(value, list) and isinstance(settings.get(name), list):
+        if name in _KEYED_ARRAYS and _is_objects(value) and isinstance(settings.get(name), list):
             key = _KEYED_ARRAYS[name]
-            changed = {item.get(key): item for item in value if isinstance(item, dict)}
+            changed = {item.get(key): item for item in value}
             kept = [changed.pop(item[key], item) for item in settings[name]]
             result[name] = [*kept, *changed.values()]
         else:
@@ -75,7 +75,7 @@ def merged(settings: Mapping[str, Any], changes: Mapping[str, Any], remove: Iter
 
 def checked_tasks(tasks: Any, job_parameters: frozenset[str] = frozenset()) -> list[Settings]:
     """The tasks, each with its defaults. Raises InvalidParameterValue, or FeatureDisabled for other task kinds."""
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+    if not _is_objects(tasks):
         raise InvalidParameterValue("tasks must be a list of objects")
     keys = [task.get("task_key") for task in tasks]
     for key in keys:
@@ -109,8 +109,10 @@ def _checked_task(task: Settings, keys: frozenset[str], job_parameters: frozense
     for name in ("timeout_seconds", "min_retry_interval_millis"):
         _whole_number(task.get(name, 0), f"Task {key}: {name}", 0, None)
     _whole_number(task.get("max_retries", 0), f"Task {key}: max_retries", -1, None)
+    if not _is_objects(task.get("depends_on", [])):
+        raise InvalidParameterValue(f"Task {key}: depends_on must be a list of objects")
     for item in task.get("depends_on", []):
-        if not isinstance(item, dict) or item.get("task_key") not in keys or item.get("task_key") == key:
+        if item.get("task_key") not in keys or item.get("task_key") == key:
             raise InvalidParameterValue(f"Task {key} depends on {item!r}, which is not another task of this job")
         if "outcome" in item:
             raise FeatureDisabled(f"Task {key}: depends_on.outcome is not supported by the local workspace")
@@ -158,6 +160,10 @@ def _refuse_cycle(tasks: list[Settings]) -> None:
             del waiting[key]
     if waiting:
         raise InvalidParameterValue(f"depends_on has a cycle among the tasks {', '.join(sorted(waiting))}")
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _whole_number(value: Any, name: str, least: int, most: int | None) -> None:

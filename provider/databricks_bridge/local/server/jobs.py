@@ -62,8 +62,11 @@ def _list(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     start = given.integer("offset", 0)
     if token := given.text("page_token"):
         direction, job_id = pages.decode(token, "jobs", 2)
-        older = sum(1 for job in jobs if job.job_id >= job_id)
-        start = older if direction == "next" else max(0, sum(1 for job in jobs if job.job_id > job_id) - limit)
+        if direction == "next":
+            start = sum(1 for job in jobs if job.job_id >= job_id)
+        else:
+            newer = sum(1 for job in jobs if job.job_id > job_id)
+            start, limit = max(0, newer - limit), min(limit, newer)
     shown = jobs[start : start + limit]
     more = len(jobs) > start + limit
     body: dict[str, Any] = {"has_more": more}

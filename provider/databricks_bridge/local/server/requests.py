@@ -41,9 +41,12 @@ class Arguments:
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise InvalidParameterValue(f"{name} must be a whole number")
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             raise InvalidParameterValue(f"{name} must be a whole number, not {value!r}") from None
+        if abs(number) >= 2**63:
+            raise InvalidParameterValue(f"{name} is out of range: {value}")
+        return number
 
     def boolean(self, name: str, default: bool = False) -> bool:
         value = self.values.get(name, default)

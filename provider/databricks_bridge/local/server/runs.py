@@ -22,7 +22,7 @@ from databricks_bridge.local.runs.records import (
     run_of_token,
 )
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
-from databricks_bridge.local.server.job_settings import check_references, checked_tasks, completed
+from databricks_bridge.local.server.job_settings import check_references, completed
 from databricks_bridge.local.server.jobs import existing_job
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
 
@@ -92,9 +92,8 @@ def _submit(workspace: Workspace, given: Arguments) -> dict[str, Any]:
         tasks = [{"task_key": "main", **{name: given.values[name] for name in legacy if name in given.values}}]
     if not tasks:
         raise InvalidParameterValue("runs/submit needs tasks")
-    settings = completed({"name": given.text("run_name") or "Untitled", "tasks": tasks})
-    settings["tasks"] = checked_tasks(settings["tasks"])
-    settings["timeout_seconds"] = given.integer("timeout_seconds", 0)
+    limit = given.integer("timeout_seconds", 0)
+    settings = completed({"name": given.text("run_name") or "Untitled", "tasks": tasks, "timeout_seconds": limit})
     order = Order(job_id=None, settings=settings)
     return {"run_id": _create_once(workspace, given.text("idempotency_token"), order)}
 

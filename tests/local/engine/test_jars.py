@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from databricks_bridge.local.engine import jars
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"DATABRICKS_BRIDGE_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, Path("/a")),
+        ({"XDG_CACHE_HOME": "/b"}, Path("/b/databricks-bridge")),
+        ({}, Path.home() / ".cache" / "databricks-bridge"),
+    ],
+)
+def test_where_the_cache_is(environ: dict[str, str], folder: Path) -> None:
+    assert jars.cache_folder(environ) == folder
+
+
+def test_a_spark_process_gets_our_java_and_no_other_sparks_settings() -> None:
+    java = jars.JavaHome(Path("/j"), 17)
+    environ = jars.spark_environment(java, {"SPARK_CONF_DIR": "/x", "PYSPARK_SUBMIT_ARGS": "--bad", "PATH": "/bin"})
+    assert environ == {
+        "PATH": "/bin",
+        "JAVA_HOME": "/j",
+        "SPARK_HOME": str(jars.spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+@pytest.mark.spark
+def test_prepared_jars_are_whole_and_made_once() -> None:
+    first = jars.prepare(print)
+    said: list[str] = []
+    assert jars.prepare(said.append) == first
+    assert said == []
+    own, *delta = first
+    names = zipfile.ZipFile(own).namelist()
+    assert "databricks_bridge/local/DirectoryCatalog.class" in names
+    assert any(jar.name == f"io.delta_delta-spark_4.2_2.13-{jars.DELTA_VERSION}.jar" for jar in delta)
+    assert not any("hadoop-client" in jar.name or "log4j" in jar.name for jar in delta)
+
+
+@pytest.mark.spark
+def test_two_processes_compile_once(tmp_path: Path) -> None:
+    prepared = jars.prepare(print)
+    # Delta's jars are there; only our own is missing.
+    (tmp_path / prepared[1].parent.name).symlink_to(prepared[1].parent)
+    command = [sys.executable, "-m", "databricks_bridge.local.engine.jars"]
+    environ = {"DATABRICKS_BRIDGE_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    both = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("Compiling" in text for text in said) == 1
+    assert all(f"{len(prepared)} jars are ready in {tmp_path}" in text for text in said)
+    assert not list(tmp_path.glob("compiling-*"))
+
+
+def test_without_java_the_command_says_what_to_install(tmp_path: Path) -> None:
+    environ = {"DATABRICKS_BRIDGE_CACHE": str(tmp_path / "cache"), "JAVA_HOME": str(tmp_path / "none"), "PATH": "/bin"}
+    command = [sys.executable, "-m", "databricks_bridge.local.engine.jars"]
+    answer = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"JAVA_HOME is {tmp_path / 'none'}, where bin/java does not run.")
+    assert answer.stderr.count("\n") == 1
