@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from demo.databricks_api import Workspace
 from demo.places import ROOT, Places, free_port
@@ -122,4 +123,13 @@ def _write_program(path: Path) -> None:
 
 
 def _connection(workspace: Workspace) -> str:
-    return json.dumps({"conn_type": "databricks", "host": workspace.host, "password": workspace.token})
+    # The official hook takes scheme and port from fields of their own; in `host` it would ignore them and use https.
+    url = urlsplit(workspace.host)
+    connection = {
+        "conn_type": "databricks",
+        "schema": url.scheme,
+        "host": url.hostname,
+        "port": url.port,
+        "password": workspace.token,
+    }
+    return json.dumps(connection)

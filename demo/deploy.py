@@ -84,7 +84,7 @@ def _wait(workspace: Workspace, run_id: int, say: Callable[[str], None]) -> None
 
 
 def _make_schemas(workspace: Workspace) -> None:
-    from databricks.sdk.errors import DatabricksError
+    from databricks.sdk.errors.base import DatabricksError
     from databricks.sdk.service.catalog import VolumeType
 
     client = workspace.client

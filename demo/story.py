@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 
 from demo import airflow_home, deploy, waves
 from demo.airflow_api import AirflowApi
@@ -32,6 +33,12 @@ class World:
     airflow_home: AirflowHome
     airflow: AirflowApi
     workspaces: Mapping[str, Workspace]
+
+
+def _import_slow_modules() -> None:
+    """These take seconds on a busy machine, and the driver has nothing else to do while the processes start."""
+    for name in ("databricks.sdk.service.jobs", "databricks.sdk.service.workspace", "deltalake", "pandas"):
+        import_module(name)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Story:
         self._kill(world, second)
         self._land(world, 3)
         with self._progress.leg("everything that landed reaches gold"):
-            self._wait(self._settled, "all to be quiet")
+            self._wait(lambda: self._settled(world), "all to be quiet")
         return world
 
     def _start(self) -> World:
@@ -89,6 +96,7 @@ class Story:
                 os.environ,
                 ROOT,
             )
+            _import_slow_modules()
             if not airflow_home.has_database(places):
                 self._make_database(home)
             self._wait(places.deployment.exists, "the local workspaces")
@@ -183,7 +191,12 @@ class Story:
             raise DemoFailed(f"Airflow cannot import a DAG: {errors[0]}")
         return {GOLD_DAG, AUDIT_DAG} <= world.airflow.dag_ids()
 
-    def _settled(self) -> bool:
+    def _settled(self, world: World) -> bool:
+        for dag_id in (GOLD_DAG, AUDIT_DAG):
+            failed = [run["dag_run_id"] for run in world.airflow.dag_runs(dag_id) if run["state"] == "failed"]
+            if failed:
+                folder = self._places.airflow / "logs" / f"dag_id={dag_id}" / f"run_id={failed[0]}"
+                raise DemoFailed(f"a run of the DAG {dag_id} failed; its tasks' logs are in {folder}")
         left = self._watching.unsettled()
         self._waits_for = f"{left}; " if left else ""
         return left is None

@@ -37,6 +37,7 @@ def test_a_claim_is_told_in_these_names() -> None:
         "table_id": "t1",
         "metadata_id": "m1",
         "from": 3,
+        "from_ids": ["t1", "m1"],
         "from_fingerprint": "f3",
         "to": 5,
         "to_fingerprint": "f5",

@@ -64,7 +64,8 @@ class Lab:
         folder.mkdir(parents=True, exist_ok=True)
         actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE"}}]
         if version == 0:
-            schema = json.dumps({"type": "struct", "fields": []})
+            column = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
+            schema = json.dumps({"type": "struct", "fields": [column]})
             actions += [
                 {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
                 {

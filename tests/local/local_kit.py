@@ -7,10 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.deployment import Deployment
+from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.ports import Clock, Workspace
+from databricks_bridge.local.runs.execution import BeforeRun, Sleep
+from databricks_bridge.local.runs.keeper import RunKeeper
+from databricks_bridge.local.server.auth import Credentials
+from databricks_bridge.local.shares import Shares
+from databricks_bridge.local.store import Store
 
 OK = NotebookResult(succeeded=True, exit_value=None, error=None, error_trace=None)
 
@@ -64,6 +73,47 @@ class Notebooks:
 
     def runs_of(self, name: str) -> list[NotebookRun]:
         return [request for request in self.seen if request.notebook.stem == name]
+
+
+async def nothing(workspace: str) -> None:
+    """There are no shares to publish."""
+
+
+def bare_workspace(
+    home: Path,
+    notebooks: Notebooks,
+    *,
+    now: Clock = time.time,
+    sleep: Sleep = asyncio.sleep,
+    time_scale: float = 1.0,
+    before_run: BeforeRun = nothing,
+) -> Workspace:
+    """The workspace ops without server and scheduler, with a notebook `main`. Close its `runs`, then its `store`."""
+    layout = Layout(home)
+    store = Store(layout.store_file)
+    engine = InstantEngine(notebooks.run)
+    runs = RunKeeper(store, engine, now=now, sleep=sleep, time_scale=time_scale, before_run=before_run)
+    workspace = Workspace(
+        name="ops",
+        workspace_id="1001",
+        metastore="ops",
+        metastore_id="",
+        host="http://127.0.0.1:1",
+        user_name="tester",
+        layout=layout,
+        now=now,
+        time_scale=time_scale,
+        engine="instant",
+        credentials=Credentials("", "", ""),
+        store=store,
+        runs=runs,
+        shares=Shares(layout),
+    )
+    runs.open([workspace])
+    file = layout.workspace_files("ops") / "Shared" / "main.py"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    return workspace
 
 
 def write_notebook(deployment: Deployment, workspace: str, name: str) -> str:

@@ -149,6 +149,22 @@ def test_a_restart_after_a_kill_loses_nothing(killed_home: tuple[Path, dict[str,
         assert newer > max(task["run_id"] for task in api.ended(known["retried"])["tasks"])
 
 
+async def test_the_file_of_a_killed_deployment_is_gone_before_the_engine_starts(
+    tmp_path: Path, notebooks: Notebooks
+) -> None:
+    file = tmp_path / "deployment.json"
+    file.write_text("{}")
+    seen: list[bool] = []
+
+    class Engine(InstantEngine):
+        async def start(self) -> None:
+            seen.append(file.exists())
+
+    async with running_deployment(tmp_path, ["ops"], engine=Engine(notebooks.run)):
+        assert json.loads(file.read_text())["pid"] == os.getpid()
+    assert seen == [False]
+
+
 def test_an_orderly_stop_leaves_runs_to_the_next_start(tmp_path: Path, notebooks: Notebooks) -> None:
     notebooks.block("main")
     with deployment_in_thread(tmp_path, ["ops"], engine=InstantEngine(notebooks.run)) as up:

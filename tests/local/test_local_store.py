@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,23 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store.sqlite")
 
 
-def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
-    with pytest.raises(RuntimeError), store.transaction():
+def lose(store: Store) -> None:
+    with store.transaction():
         store.add_job("ops", {"name": "lost"}, 0)
         raise RuntimeError
-    assert store.jobs() == []
 
 
-def test_an_inner_transaction_is_part_of_the_outer_one(store: Store) -> None:
-    with pytest.raises(RuntimeError), store.transaction():
+def lose_inside(store: Store) -> None:
+    with store.transaction():
         with store.transaction():
             store.add_job("ops", {"name": "lost"}, 0)
         raise RuntimeError
+
+
+@pytest.mark.parametrize("transaction", [lose, lose_inside])
+def test_a_transaction_that_fails_leaves_nothing(store: Store, transaction: Callable[[Store], None]) -> None:
+    with pytest.raises(RuntimeError):
+        transaction(store)
     assert store.jobs() == []
 
 

@@ -55,11 +55,7 @@ def noted(record: Record, run_id: int, ranges: tuple[Range, ...], given: Mapping
     """The record whose claim names its run, with the ranges that this run was really given (a racer's, perhaps)."""
     claim = _open(record)
     adopted = ranges != claim.ranges
-    kept = (
-        tuple(sorted((name, given.get(name, value)) for name, value in claim.parameters))
-        if adopted
-        else claim.parameters
-    )
+    kept = tuple(sorted((name, given.get(name, value)) for name, value in claim.parameters))
     what = f"run {run_id}" + (f" adopted with {', '.join(map(str, ranges))}" if adopted else " started")
     return record.after(now, what, claim=replace(claim, run_id=run_id, ranges=ranges, parameters=kept))
 
@@ -88,16 +84,29 @@ def next_generation(plan: Plan, record: Record, now: datetime, why: str, pause: 
     return record.after(now, f"generation {claim.generation}: {why}", claim=claim, last_claimed_at=now)
 
 
-def undecided(record: Record, why: str, now: datetime) -> Record:
-    """The record whose claim waits for a person."""
-    return record.after(now, f"undecided: {why}", claim=replace(_open(record), status=ClaimStatus.UNDECIDED))
+def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
+    """The record whose claim waits for a person, and names the run that could not prove it."""
+    claim = replace(_open(record), run_id=run_id, status=ClaimStatus.UNDECIDED)
+    return record.after(now, f"undecided: run {run_id} {why}", claim=claim)
+
+
+def dropped(record: Record, now: datetime) -> Record:
+    """The record without a claim whose ranges were committed before it started anything."""
+    return record.after(now, f"dropped the claim on {_open(record)}: committed already", claim=None)
 
 
 def committed(record: Record, claim: Claim, run_id: int, now: datetime) -> Record:
-    """The record with the watermarks merged forward and the claim gone, in one write."""
+    """The record with the watermarks merged forward and the claim gone, in one write.
+
+    Another claim than ours stays: its run may be at work.
+    """
     marks = {one.alias: merge(record.watermarks.get(one.alias), one.to) for one in claim.ranges}
+    ours = record.claim is None or record.claim.token == claim.token
     return record.after(
-        now, f"committed {claim} by run {run_id}", claim=None, watermarks={**record.watermarks, **marks}
+        now,
+        f"committed {claim} by run {run_id}",
+        claim=None if ours else record.claim,
+        watermarks={**record.watermarks, **marks},
     )
 
 

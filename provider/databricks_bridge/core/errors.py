@@ -111,7 +111,7 @@ class ConsumerMismatch(ClaimError):
 class RunFailed(BridgeError):
     """The downstream run ended without success. `run_id` names it."""
 
-    def __init__(self, message: str, *, run_id: int) -> None:
+    def __init__(self, message: str, *, run_id: int | None = None) -> None:
         super().__init__(message)
         self.run_id = run_id
 

@@ -24,7 +24,6 @@ class Ending(StrEnum):
 
 _TERMINAL = frozenset({"TERMINATED", "SKIPPED", "INTERNAL_ERROR"})
 _ACTIVE = frozenset({"BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING", "WAITING_FOR_RETRY"})
-_SUCCESS = frozenset({"SUCCESS", "SUCCESS_WITH_FAILURES"})
 _NOTHING_RAN = frozenset(
     {"MAXIMUM_CONCURRENT_RUNS_REACHED", "MAX_CONCURRENT_RUNS_EXCEEDED", "MAX_JOB_QUEUE_SIZE_EXCEEDED", "SKIPPED"}
 )
@@ -48,9 +47,9 @@ class Outcome:
 def outcome_of(run: Mapping[str, Any]) -> Outcome:
     """Read the outcome from an answer of `runs/get` or `runs/list`.
 
-    An unknown life cycle is ACTIVE with `known=False`: a wait goes on and warns. `SUCCESS_WITH_FAILURES` is a success,
-    as for Databricks' own job-completion triggers. A run that was skipped or found the job at its limit of concurrent
-    runs is NOTHING_RAN.
+    An unknown life cycle is ACTIVE with `known=False`: a wait goes on and warns. Where `state` and `status` disagree,
+    the run is not over, or is no success. `SUCCESS_WITH_FAILURES` is no success: some task did not write what it should.
+    A run that was skipped or found the job at its limit of concurrent runs is NOTHING_RAN.
     """
     state = run.get("state") or {}
     status = run.get("status") or {}
@@ -58,12 +57,14 @@ def outcome_of(run: Mapping[str, Any]) -> Outcome:
     life_cycle = state.get("life_cycle_state") or status.get("state") or ""
     result = state.get("result_state") or (details.get("code") if life_cycle in _TERMINAL else None) or ""
     message = state.get("state_message") or details.get("message") or ""
+    if life_cycle in _TERMINAL and (status.get("state") or "TERMINATED") != "TERMINATED":
+        life_cycle, result = status["state"], ""
     if life_cycle not in _TERMINAL:
         return Outcome(Ending.ACTIVE, life_cycle or "(no state)", result, message, known=life_cycle in _ACTIVE)
-    words = {result, details.get("code")}
+    words = {result, details.get("code") or result}
     if life_cycle == "SKIPPED" or words & _NOTHING_RAN:
         ending = Ending.NOTHING_RAN
-    elif result in _SUCCESS:
+    elif words == {"SUCCESS"}:
         ending = Ending.SUCCEEDED
     else:
         ending = Ending.FAILED

@@ -55,11 +55,16 @@ def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
     return names
 
 
-def check_own(own: Mapping[str, Any]) -> None:
-    """Raise InvalidArgument for author's parameters that a claim can never carry."""
+def check_own(own: object, sources: Iterable[Source] = ()) -> None:
+    """Raise InvalidArgument for author's parameters that a claim on these sources can never carry."""
+    if not isinstance(own, Mapping):
+        raise InvalidArgument(f"job_parameters is {type(own).__name__}; give a mapping of name to text")
+    set_by_claim = names_of(sources, ())
     for name, value in own.items():
         if name.startswith(_RESERVED):
             raise InvalidArgument(f"job_parameters has {name!r}; names that begin with {_RESERVED} belong to the claim")
+        if name in set_by_claim:
+            raise InvalidArgument(f"job_parameters has {name!r}, which the claim itself sets; rename, or give alias=")
         if not isinstance(value, str):
             raise InvalidArgument(f"job_parameters[{name!r}] is {type(value).__name__}; the Jobs API takes strings")
 
@@ -102,6 +107,7 @@ def _range_value(one: Range) -> dict[str, Any]:
             "table_id": one.to.table_id,
             "metadata_id": one.to.metadata_id,
             "from": one.from_.version,
+            "from_ids": [one.from_.table_id, one.from_.metadata_id],
             "from_fingerprint": one.from_.fingerprint,
             "to": one.to.version,
             "to_fingerprint": one.to.fingerprint,
@@ -117,9 +123,10 @@ def _range_of(value: Mapping[str, Any], read: Mapping[str, str]) -> Range:
             raise ValueError(f"{alias} mixes runs and versions")
         return Range(alias, value["job"], from_, to, tuple(value["runs"]))
     table_id, metadata_id = value["table_id"], value["metadata_id"]
+    from_table_id, from_metadata_id = value["from_ids"]
     return Range(
         alias,
         value.get("table") or read[alias],
-        TablePosition(value["from"], table_id, metadata_id, value["from_fingerprint"]),
+        TablePosition(value["from"], from_table_id, from_metadata_id, value["from_fingerprint"]),
         TablePosition(value["to"], table_id, metadata_id, value["to_fingerprint"]),
     )

@@ -121,11 +121,19 @@ def _resume(record: Record, claim: Claim, now: datetime) -> Step:
         )
     if claim.run_id is not None:
         return Memory(_judged, record), GetRun(claim.run_id)
+    if all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+        record = claims.dropped(record, now)
+        return Memory(_restart, record), WriteRecord(record)
     if claim.not_before is not None and now < claim.not_before:
         return Memory(_woke, record), Pause(claim.not_before, "the last run of this claim never ran")
     if now - claim.created_at < TOKEN_TRUSTED:
         return Memory(_started, record), StartRun(claim)
     return Memory(_found, record), FindRun(claim)
+
+
+def _restart(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    _expect(observation, RecordWritten)
+    return begin()
 
 
 def _woke(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -176,15 +184,17 @@ def _started(plan: Plan, memory: Memory, observation: Observation, now: datetime
 def _adopted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     record, claim = _claim_of(memory)
     if isinstance(observation, RunGone):
-        return _give_up(record, f"run {observation.run_id} is gone", now)
+        return _give_up(record, observation.run_id, "is gone", now)
     seen = _expect(observation, RunSeen)
     if seen.parameters.get(parameters.TOKEN) != claim.token:
         raise BadAnswer(
             f"run {seen.run_id} of {claim.target} does not carry the token of its claim; the job must declare the "
             f"job parameters {parameters.TOKEN} and {parameters.RANGES}"
         )
-    names = {one.alias: one.name for one in claim.ranges}
-    record = claims.noted(record, seen.run_id, parameters.ranges_of(seen.parameters, names), seen.parameters, now)
+    ranges = parameters.ranges_of(seen.parameters, {one.alias: one.name for one in claim.ranges})
+    if [(one.alias, one.from_) for one in ranges] != [(one.alias, one.from_) for one in claim.ranges]:
+        raise BadAnswer(f"run {seen.run_id} of {claim.target} carries our token, but other ranges: {ranges}")
+    record = claims.noted(record, seen.run_id, ranges, seen.parameters, now)
     return Memory(_noted, record, seen), WriteRecord(record)
 
 
@@ -196,7 +206,7 @@ def _noted(plan: Plan, memory: Memory, observation: Observation, now: datetime) 
 
 def _judged(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     if isinstance(observation, RunGone):
-        return _give_up(_claim_of(memory)[0], f"run {observation.run_id} is gone", now)
+        return _give_up(_claim_of(memory)[0], observation.run_id, "is gone", now)
     return _judge(plan, memory, _expect(observation, RunSeen), now)
 
 
@@ -209,7 +219,15 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
         record = claims.followed_again(record, now)
         return Memory(_noted, record, seen), WriteRecord(record)
     if ending is Ending.SUCCEEDED:
+        if any(seen.parameters.get(name) != value for name, value in claim.parameters):
+            return _give_up(record, seen.run_id, "succeeded, but with other parameters than its claim", now)
         return Memory(_reread, record, seen), ReadRecord()
+    if claim.status is ClaimStatus.BLOCKED:
+        raise ClaimBlocked(
+            f"{claim.failures} runs of {claim} failed, the last is {seen.run_id} ({seen.outcome}); subscription "
+            f"{record.subscription!r} starts no more until it is repaired in Databricks or resolved: "
+            "databricks-bridge claim resolve"
+        )
     if ending is Ending.NOTHING_RAN or seen.error.startswith(READER_BEHIND):
         why = seen.error if ending is Ending.FAILED else f"run {seen.run_id} never ran ({seen.outcome})"
         record = claims.next_generation(plan, record, now, why, plan.pause)
@@ -217,12 +235,6 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
     if claim.status is ClaimStatus.OPEN:
         record = claims.failed(plan, record, seen.outcome, now)
         return Memory(_reported, record, seen), WriteRecord(record)
-    if claim.status is ClaimStatus.BLOCKED:
-        raise ClaimBlocked(
-            f"{claim.failures} runs of {claim} failed, the last is {seen.run_id} ({seen.outcome}); subscription "
-            f"{record.subscription!r} starts no more until it is repaired in Databricks or resolved: "
-            "databricks-bridge claim resolve"
-        )
     record = claims.next_generation(plan, record, now, f"after failed run {seen.run_id}", timedelta(0))
     return Memory(_claimed, record), WriteRecord(record)
 
@@ -265,8 +277,8 @@ def _done(plan: Plan, memory: Memory, observation: Observation, now: datetime) -
     return memory, Finish(memory.ranges, memory.seen.run_id, f"committed {what}")
 
 
-def _give_up(record: Record, why: str, now: datetime) -> Step:
-    record = claims.undecided(record, why, now)
+def _give_up(record: Record, run_id: int, why: str, now: datetime) -> Step:
+    record = claims.undecided(record, run_id, why, now)
     return Memory(_undecided, record), WriteRecord(record)
 
 

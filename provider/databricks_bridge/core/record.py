@@ -138,7 +138,7 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
             history=tuple(Transition(datetime.fromisoformat(at), what) for at, what in value["history"]),
             revision=value["revision"],
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"the record of this subscription cannot be read ({error!r})") from error
 
 

@@ -62,9 +62,9 @@ class DeltaTable:
     start: Start | None = None
 
     def __post_init__(self) -> None:
-        for field, name in (("table", self.table), ("read_as", self.read_as)):
-            if name is not None:
-                check_table_name(name, field)
+        check_table_name(self.table, "table")
+        if self.read_as is not None:
+            check_table_name(self.read_as, "read_as")
         object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
         _check_alias(self.alias, self.table)
         check_start(self.start, f"start of {self.table}", versions=True)
@@ -93,6 +93,8 @@ class TriggeredRuns:
 
     def __post_init__(self) -> None:
         check_job(self.job_id, self.job_name, "TriggeredRuns")
+        if self.job_id is not None and (not isinstance(self.job_id, int) or isinstance(self.job_id, bool)):
+            raise InvalidArgument(f"job_id of TriggeredRuns is {self.job_id!r}; give the number")
         object.__setattr__(self, "triggers", normalised_triggers(self.triggers))
         object.__setattr__(self, "run_state", normalised_run_state(self.run_state))
         object.__setattr__(self, "alias", self.alias or _alias_of(self.job_name or f"job_{self.job_id}"))
@@ -118,6 +120,8 @@ def check_job(job_id: object, job_name: object, owner: str) -> None:
     """Raise InvalidArgument unless exactly one of `job_id` and `job_name` is given."""
     if (job_id is None) == (job_name is None):
         raise InvalidArgument(f"{owner} needs exactly one of job_id and job_name")
+    if job_name is not None and not (isinstance(job_name, str) and job_name.strip()):
+        raise InvalidArgument(f"job_name of {owner} is {job_name!r}; give the job's exact name")
 
 
 def check_start(start: object, field: str, *, versions: bool) -> None:
@@ -148,7 +152,10 @@ def normalised_run_state(run_state: Iterable[str]) -> frozenset[str]:
 def _names(values: Iterable[str], field: str) -> frozenset[str]:
     if isinstance(values, str):
         raise InvalidArgument(f"{field} is the string {values!r}; give a set of names, as in {{{values!r}}}")
-    names = frozenset(values)
+    try:
+        names = frozenset(values)
+    except TypeError as error:
+        raise InvalidArgument(f"{field} is {values!r}; give a set of names") from error
     if not names:
         raise InvalidArgument(f"{field} is empty; nothing would ever match")
     return names

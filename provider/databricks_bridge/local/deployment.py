@@ -200,6 +200,8 @@ def _locked(layout: Layout) -> Iterator[None]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
+        # One that was killed leaves its file behind; whoever waits for this start must not take it for ours.
+        layout.deployment_file.unlink(missing_ok=True)
         yield
         file.truncate(0)
 

@@ -60,13 +60,13 @@ class DatabricksIncrementalRunOperator(BaseOperator):
     ) -> None:
         super().__init__(**with_inlet(kwargs, subscription.asset))
         check_job(job_id, job_name, type(self).__name__)
-        check_own(job_parameters or {})
+        check_own({} if job_parameters is None else job_parameters, subscription.spec.sources)
         if on_nothing_new not in ("skip", "succeed"):
             raise InvalidArgument(f'on_nothing_new is {on_nothing_new!r}; use "skip" or "succeed"')
-        if max_generations < 1:
-            raise InvalidArgument(f"max_generations is {max_generations}; at least 1 run is needed")
-        if poll_interval <= timedelta(0):
-            raise InvalidArgument(f"poll_interval is {poll_interval}; give a positive timedelta")
+        if not isinstance(max_generations, int) or max_generations < 1:
+            raise InvalidArgument(f"max_generations is {max_generations!r}; give a number from 1 on")
+        if not isinstance(poll_interval, timedelta) or poll_interval <= timedelta(0):
+            raise InvalidArgument(f"poll_interval is {poll_interval!r}; give a positive timedelta")
         self.subscription = subscription
         self.databricks_conn_id = databricks_conn_id
         self.job_id = job_id

@@ -6,12 +6,17 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from math import isnan
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from databricks_bridge.core import errors
 from databricks_bridge.core.errors import BridgeError, NotAuthenticated, NotPermitted, Unavailable
+
+SHORTEST_INTERVAL = 1.0
+USUAL_INTERVAL = 30.0
+"""Seconds between polls: never less than the one, the other where the stored argument is none."""
 
 REFUSALS_BORNE = 5
 """So many refusals in a row are taken for a token being changed; after that the wait ends with the error."""
@@ -64,15 +69,21 @@ class PollingTrigger(BaseTrigger):
             if left <= 0:
                 yield TriggerEvent({"status": "deadline", "deadline": self.deadline})
                 return
-            await self._sleep(min(self.poll_interval, left))
+            await self._sleep(min(self._interval(), left))
 
     def _seconds_left(self) -> float:
         try:
-            deadline = datetime.fromisoformat(self.deadline)
+            return (datetime.fromisoformat(self.deadline) - self._now()).total_seconds()
         except (TypeError, ValueError):
-            self.log.warning("the deadline %r is no time; waiting ends here", self.deadline)
+            self.log.warning("the deadline %r is no time with a zone; waiting ends here", self.deadline)
             return 0.0
-        return (deadline - self._now()).total_seconds()
+
+    def _interval(self) -> float:
+        """Seconds between two polls: what was asked for, at least the shortest; the usual where that is no number."""
+        asked = self.poll_interval
+        if not isinstance(asked, int | float) or isnan(asked):
+            return USUAL_INTERVAL
+        return max(SHORTEST_INTERVAL, float(asked))
 
 
 def _error(error: BridgeError) -> dict[str, Any]:

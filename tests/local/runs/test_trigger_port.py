@@ -3,64 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from databricks_bridge.local.engine.instant import InstantEngine
-from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import JobsPort, RunFinished, Workspace
-from databricks_bridge.local.runs.keeper import RunKeeper
 from databricks_bridge.local.runs.records import get_run
 from databricks_bridge.local.runs.references import time_values
 from databricks_bridge.local.runs.trigger_port import TriggerPort
-from databricks_bridge.local.server.auth import Credentials
 from databricks_bridge.local.server.job_settings import completed
-from databricks_bridge.local.shares import Shares
-from databricks_bridge.local.store import Store
-from tests.local.local_kit import Notebooks
+from tests.local.local_kit import Notebooks, bare_workspace
 
 TABLE = {"table_update": {"table_names": ["main.bronze.flights"]}}
 
 
 @pytest.fixture
 async def ops(tmp_path: Path, notebooks: Notebooks) -> AsyncIterator[Workspace]:
-    """A workspace without server and scheduler."""
-    layout = Layout(tmp_path)
-    store = Store(layout.store_file)
-    runs = RunKeeper(
-        store, InstantEngine(notebooks.run), now=time.time, sleep=asyncio.sleep, time_scale=1.0, before_run=nothing
-    )
-    workspace = Workspace(
-        name="ops",
-        workspace_id="1001",
-        metastore="ops",
-        metastore_id="",
-        host="http://127.0.0.1:1",
-        user_name="tester",
-        layout=layout,
-        now=time.time,
-        time_scale=1.0,
-        engine="instant",
-        credentials=Credentials("", "", ""),
-        store=store,
-        runs=runs,
-        shares=Shares(layout),
-    )
-    runs.open([workspace])
-    file = layout.workspace_files("ops") / "Shared" / "main.py"
-    file.parent.mkdir(parents=True)
-    file.touch()
+    workspace = bare_workspace(tmp_path, notebooks)
     yield workspace
-    await runs.close()
-    store.close()
-
-
-async def nothing(workspace: str) -> None:
-    """There are no shares to publish."""
+    await workspace.runs.close()
+    workspace.store.close()
 
 
 @pytest.fixture
