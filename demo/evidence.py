@@ -9,7 +9,7 @@ from typing import Any
 from demo import gold, waves
 from demo.airflow_api import AirflowApi
 from demo.databricks_api import Json, Workspace
-from demo.history import AuditRun, Facts, FiredRun, GoldRun, Killed, Range
+from demo.history import AuditRun, Facts, FiredRun, GoldRun, Killed, Overtaken, Range
 from demo.places import AUDIT_JOB, BRONZE_AND_SILVER, GOLD_DAG, GOLD_JOB, GOLD_TASK, Places
 
 SOURCES = {"flights": ("ops", "main.silver.flights"), "weather": ("met", "main.silver.weather")}
@@ -19,6 +19,7 @@ GOLD_TABLE = ("analytics", "main.gold.delays_by_weather")
 def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: AirflowApi) -> Facts:
     """Read everything once, now."""
     analytics, ops = workspaces["analytics"], workspaces["ops"]
+    told = json.loads(places.story.read_text()) if places.story.exists() else {}
     return Facts(
         gold_runs=[gold_run(analytics, analytics.run(run["run_id"])) for run in analytics.runs(GOLD_JOB)],
         fired_runs=[
@@ -29,7 +30,8 @@ def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: Airflow
         ],
         audit_runs=[audit_run(ops.run(run["run_id"])) for run in ops.runs(AUDIT_JOB)],
         latest={alias: gold.latest_version(places.table(*table)) for alias, table in SOURCES.items()},
-        killed=_killed(places, airflow),
+        killed=_killed(told, airflow),
+        overtaken=Overtaken(**told["overtaken"]) if "overtaken" in told else None,
         gold=gold.actual(places.table(*GOLD_TABLE)),
         expected=gold.expected(waves.files("ops"), waves.files("met")),
     )
@@ -69,15 +71,15 @@ def _range(part: Mapping[str, Any]) -> Range:
     return Range(part["alias"], str(part["table_id"]), int(part["from"]), int(part["to"]))
 
 
-def _killed(places: Places, airflow: AirflowApi) -> Killed | None:
-    if not places.story.exists():
+def _killed(told: Json, airflow: AirflowApi) -> Killed | None:
+    if "killed" not in told:
         return None
-    told = json.loads(places.story.read_text())["killed"]
-    tries = airflow.tries(GOLD_DAG, told["dag_run"], GOLD_TASK)
-    now = airflow.xcoms(GOLD_DAG, told["dag_run"], GOLD_TASK).get("run_id")
+    dag_run, run_id = told["killed"]["dag_run"], told["killed"]["run_id"]
+    tries = airflow.tries(GOLD_DAG, dag_run, GOLD_TASK)
+    now = airflow.xcoms(GOLD_DAG, dag_run, GOLD_TASK).get("run_id")
     return Killed(
-        dag_run=told["dag_run"],
-        run_id_at_kill=told["run_id"],
+        dag_run=dag_run,
+        run_id_at_kill=run_id,
         tries=tuple((entry["try_number"], entry["state"]) for entry in tries),
         run_id_now=int(now) if now is not None else None,
     )

@@ -81,6 +81,15 @@ class Killed:
 
 
 @dataclass(frozen=True)
+class Overtaken:
+    """What the driver saw while it held a gold run: its source had moved on to `version`."""
+
+    run_id: int
+    alias: str
+    version: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """All that the proof looks at."""
 
@@ -89,6 +98,7 @@ class Facts:
     audit_runs: Sequence[AuditRun]
     latest: Mapping[str, int]
     killed: Killed | None
+    overtaken: Overtaken | None
     gold: Mapping[Hour, Row]
     expected: Mapping[Hour, Row]
 
@@ -150,6 +160,7 @@ def judge(facts: Facts, at_least: int = 3) -> Verdict:
             *foreign_starts(facts.fired_runs),
             *audited_twice(facts),
             *killed_task(facts),
+            *overtaken_run(facts),
             *differences(dict(facts.gold), dict(facts.expected)),
         ),
     )
@@ -205,6 +216,17 @@ def killed_task(facts: Facts) -> Iterator[str]:
         yield f"the killed task of {killed.dag_run} had run {killed.run_id_at_kill}, its second try {killed.run_id_now}"
     if not any(run.run_id == killed.run_id_at_kill and run.succeeded for run in facts.gold_runs):
         yield f"run {killed.run_id_at_kill}, which the killed task had started, did not succeed"
+
+
+def overtaken_run(facts: Facts) -> Iterator[str]:
+    """Data came while a gold run was under way, and that run kept to the versions that it had claimed."""
+    seen = facts.overtaken
+    if seen is None:
+        yield "no data came while a gold run was under way"
+        return
+    ends = [r.end for run in facts.gold_runs if run.run_id == seen.run_id for r in run.ranges if r.alias == seen.alias]
+    if not ends or ends[0] >= seen.version:
+        yield f"run {seen.run_id} was to end below version {seen.version} of {seen.alias}, its ranges end at {ends}"
 
 
 def _successful(facts: Facts) -> list[GoldRun]:

@@ -50,7 +50,7 @@ class Places:
 
     @property
     def story(self) -> Path:
-        """What the driver did that the proof cannot see elsewhere: which task it killed."""
+        """What the proof cannot see elsewhere: the task that was killed, the run that new data overtook."""
         return self.home / "story.json"
 
     def table(self, metastore: str, full_name: str) -> Path:

@@ -10,6 +10,7 @@ from demo.history import Facts, Verdict
 CHECKS = (
     "the ranges cut every version of both sources into pieces, in order, nothing left out, nothing done twice",
     "the killed task came back as try 2 and followed the run that try 1 had started",
+    "data that came while a gold run was under way was left to the next claim",
     "Databricks started every bronze and silver run by itself",
     "at most one audit run for each bronze run",
     "gold equals gold computed once from all raw records by plain pandas",

@@ -70,7 +70,7 @@ class Story:
         held = self._held_run(world, first, "Airflow starts the first gold run, which is held at its gate")
         self._land(world, 2)
         with self._progress.leg("wave 2 reaches silver while the gold run is under way"):
-            self._wait(lambda: self._newer_than_claim(world, held), "a newer silver version")
+            self._wait(lambda: self._is_overtaken(world, held), "a newer silver version")
         second = self._hold(world)
         with self._progress.leg("the gate opens, gold's first commit"):
             self._release(world, first)
@@ -150,10 +150,19 @@ class Story:
             raise DemoFailed(f"the gate {hold_id} opened by itself")
         return run_id
 
-    def _newer_than_claim(self, world: World, run_id: int) -> bool:
+    def _is_overtaken(self, world: World, run_id: int) -> bool:
+        """Whether a source has a newer version than the run has claimed. Noted for the proof."""
         analytics = world.workspaces["analytics"]
-        claimed = gold_run(analytics, analytics.run(run_id)).ranges
-        return any(self._watching.version(part.alias) > part.end for part in claimed)
+        for part in gold_run(analytics, analytics.run(run_id)).ranges:
+            version = self._watching.version(part.alias)
+            if version > part.end:
+                self._note(overtaken={"run_id": run_id, "alias": part.alias, "version": version})
+                return True
+        return False
+
+    def _note(self, **told: object) -> None:
+        story = json.loads(self._places.story.read_text()) if self._places.story.exists() else {}
+        self._places.story.write_text(json.dumps(story | told))
 
     def _kill(self, world: World, hold_id: int) -> None:
         """SIGKILL the process of the task that waits for the held run; open the gate only when it is gone."""
@@ -162,7 +171,7 @@ class Story:
             task = self._gold_task(world)
             if not self._services.owns(task.pid):
                 raise DemoFailed(f"Airflow gives {task.pid} as the task's process, which is none of this demo's")
-            self._places.story.write_text(json.dumps({"killed": {"dag_run": task.dag_run, "run_id": run_id}}))
+            self._note(killed={"dag_run": task.dag_run, "run_id": run_id})
             os.kill(task.pid, signal.SIGKILL)
             self._wait(lambda: not self._is_running(world, task), "Airflow to notice the kill")
             self._release(world, hold_id)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Policy
-from databricks_bridge.core.sources import RESULT_STATES, TRIGGER_KINDS, DeltaTable, Source, TriggeredRuns
+from databricks_bridge.core.sources import RESULT_STATES, TRIGGER_KINDS, DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources, spec_from_json
 from tests.core.builders import FLIGHTS, WEATHER, policies, spec_of
 
@@ -54,7 +54,7 @@ def test_a_name_that_cannot_be_part_of_a_uri_is_refused(name: Any) -> None:
 
 
 def test_there_is_no_default_start() -> None:
-    with pytest.raises(InvalidArgument, match='needs start="latest".*Without it: flights, weather'):
+    with pytest.raises(InvalidArgument, match=r'needs start="latest".*Without it: flights, weather'):
         SubscriptionSpec("s", (FLIGHTS, WEATHER), None, Policy())
 
 
@@ -80,12 +80,11 @@ def test_a_version_is_a_start_for_one_source_only(start: Any) -> None:
 
 def test_no_sources_no_subscription() -> None:
     with pytest.raises(InvalidArgument, match="has no sources"):
-        spec_of_none: tuple[Source, ...] = ()
-        SubscriptionSpec("s", spec_of_none, "latest", Policy())
+        SubscriptionSpec("s", (), "latest", Policy())
 
 
 def test_what_is_no_source_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="'main.silver.flights' is no source"):
+    with pytest.raises(InvalidArgument, match=r"'main\.silver\.flights' is no source"):
         SubscriptionSpec("s", ("main.silver.flights",), "latest", Policy())  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo.history import AuditRun, Facts, FiredRun, GoldRun, Killed, Range, judge
+from demo.history import AuditRun, Facts, FiredRun, GoldRun, Killed, Overtaken, Range, judge
 
 HOUR = ("EWR", "2013-01-16T10:00:00Z")
 
@@ -41,6 +41,7 @@ GOOD = Facts(
     audit_runs=(AuditRun(21, "SUCCESS", (11,)),),
     latest={"flights": 4, "weather": 3},
     killed=Killed("scheduled__1", 2, ((1, "failed"), (2, "success")), 2),
+    overtaken=Overtaken(1, "flights", 2),
     gold={HOUR: (2, 2, 2, 67, 144, 5.75, 4.0, 0.09)},
     expected={HOUR: (2, 2, 2, 67, 144, 5.75, 4, 0.09)},
 )
@@ -141,6 +142,16 @@ WRONG = {
         lambda facts: replace(facts, killed=None),
         "ranges committed 5, gaps 0, overlaps 0, runs started twice 0",
         "no task was killed",
+    ),
+    "a run took in what came while it was under way": (
+        lambda facts: replace(facts, overtaken=Overtaken(2, "flights", 2)),
+        "ranges committed 5, gaps 0, overlaps 0, runs started twice 0",
+        "run 2 was to end below version 2 of flights, its ranges end at [2]",
+    ),
+    "nothing came while a run was under way": (
+        lambda facts: replace(facts, overtaken=None),
+        "ranges committed 5, gaps 0, overlaps 0, runs started twice 0",
+        "no data came while a gold run was under way",
     ),
     "gold is wrong": (
         lambda facts: replace(facts, gold={HOUR: (2, 2, 2, 67, 143, 5.75, 4.0, 0.09)}),

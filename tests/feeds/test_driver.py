@@ -264,7 +264,7 @@ async def test_an_old_claim_searches_its_run_before_it_starts_one(lab: Lab) -> N
 async def test_a_job_that_does_not_declare_what_is_sent_is_refused_before_a_claim(lab: Lab) -> None:
     lab.job_id = await lab.create_job("bare", ["bridge_token", "flights_start"])
     with pytest.raises(
-        InvalidArgument, match="job 'bare' in .* does not declare the job parameters .*flights_end.*region"
+        InvalidArgument, match=r"job 'bare' in .* does not declare the job parameters .*flights_end.*region"
     ):
         await finish(lab)
     assert await lab.ledger.read() is None

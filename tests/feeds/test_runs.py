@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from databricks_bridge.core.positions import RunsPosition
+from databricks_bridge.core.claims import claimed, committed
+from databricks_bridge.core.positions import Range, RunsPosition
 from databricks_bridge.core.sources import TriggeredRuns
 from databricks_bridge.feeds.runs import LONGEST_RUN, OVERLAP, look_at_runs, next_run
+from tests.core.builders import NOW, plan_of
 
 HOUR = 3_600_000
 BRONZE = TriggeredRuns(job_id=7, triggers=frozenset({"FILE_ARRIVAL"}))
@@ -20,9 +22,13 @@ SINCE = datetime(2026, 1, 10, tzinfo=UTC)
 SINCE_MS = int(SINCE.timestamp() * 1000)
 
 
-def run(run_id: int, start: int, end: int | None, result: str = "SUCCESS", trigger: str = "FILE_ARRIVAL") -> dict[str, Any]:
+def run(
+    run_id: int, start: int, end: int | None, result: str = "SUCCESS", trigger: str = "FILE_ARRIVAL"
+) -> dict[str, Any]:
     """A run as `runs/list` shows it; without `end` it is active."""
-    state = {"life_cycle_state": "RUNNING"} if end is None else {"life_cycle_state": "TERMINATED", "result_state": result}
+    state = (
+        {"life_cycle_state": "RUNNING"} if end is None else {"life_cycle_state": "TERMINATED", "result_state": result}
+    )
     page = f"http://127.0.0.1/#job/7/run/{run_id}"
     return {
         "run_id": run_id,
@@ -56,6 +62,17 @@ async def look(runs: list[dict[str, Any]], mark: RunsPosition | None = None, sou
     return await look_at_runs(Listing(runs), source, mark)  # type: ignore[arg-type]
 
 
+def after_commit(mark: RunsPosition, found: Any) -> RunsPosition:
+    """The watermark once the protocol has claimed and committed what was found."""
+    plan = plan_of(BRONZE)
+    one = Range("job_7", "7", mark, found.position, found.runs)
+    record = claimed(plan, None, {"job_7": mark}, (one,), NOW)
+    assert record.claim is not None
+    after = committed(record, record.claim, 11, NOW).watermarks["job_7"]
+    assert isinstance(after, RunsPosition)
+    return after
+
+
 async def test_runs_come_in_the_order_in_which_they_ended() -> None:
     found = await look([run(1, HOUR, 5 * HOUR), run(2, 2 * HOUR, 3 * HOUR), run(3, 3 * HOUR, 3 * HOUR)])
     assert found.runs == (2, 3, 1)
@@ -73,7 +90,9 @@ async def test_only_the_wanted_trigger_and_result_count_and_the_others_are_done(
     found = await look(runs)
     assert found.runs == (1,)
     assert found.position.done == {1, 2, 3, 4, 5}
-    other = TriggeredRuns(job_id=7, triggers=frozenset({"TABLE", "FILE_ARRIVAL"}), run_state=frozenset({"FAILED", "SUCCESS"}))
+    other = TriggeredRuns(
+        job_id=7, triggers=frozenset({"TABLE", "FILE_ARRIVAL"}), run_state=frozenset({"FAILED", "SUCCESS"})
+    )
     assert (await look(runs, source=other)).runs == (1, 3, 4)
 
 
@@ -99,14 +118,13 @@ async def test_each_run_comes_once_over_many_looks_whatever_order_they_end_in() 
         [run(5, late, late + 5), run(6, 12 * HOUR, 13 * HOUR)],
     ]
     listing: dict[int, dict[str, Any]] = {}
-    mark: RunsPosition | None = RunsPosition(0)
+    mark = RunsPosition(0)
     taken: list[int] = []
     for news in history:
         listing |= {one["run_id"]: one for one in news}
         found = await look(list(listing.values()), mark)
         taken += found.runs
-        assert mark is not None
-        mark = mark.merged(found.position)
+        mark = after_commit(mark, found)
     assert taken == [1, 3, 4, 2, 5, 6]
 
 
@@ -129,7 +147,7 @@ async def test_a_subscription_that_lives_long_does_not_outgrow_its_ledger() -> N
         runs = [*runs[-10:], run(n, n * HOUR // 2, n * HOUR // 2 + 60_000)]
         found = await look(runs, mark)
         assert found.runs == (n,)
-        mark = mark.merged(found.position)
+        mark = after_commit(mark, found)
     assert len(json.dumps(mark.to_json())) < 1_000
 
 
@@ -200,5 +218,3 @@ async def test_a_wait_for_failed_runs_reads_an_answer_that_has_only_status() -> 
 
     found = await next_run(StatusOnly([one]), wanted, 7, SINCE)  # type: ignore[arg-type]
     assert found is not None
-
-

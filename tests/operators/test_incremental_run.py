@@ -21,7 +21,9 @@ BY_ANOTHER = Finish((), 11, "f (3, 5] was committed by another process")
 
 
 def operator(**arguments: Any) -> DatabricksIncrementalRunOperator:
-    return DatabricksIncrementalRunOperator(**({"task_id": "t", "subscription": DELAYS, "job_name": "gold"} | arguments))
+    return DatabricksIncrementalRunOperator(
+        **({"task_id": "t", "subscription": DELAYS, "job_name": "gold"} | arguments)
+    )
 
 
 @pytest.mark.parametrize(

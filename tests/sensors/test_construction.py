@@ -54,7 +54,9 @@ def test_the_subscription_is_an_inlet_once_whatever_the_author_gives() -> None:
 
 def test_they_live_in_a_dag() -> None:
     with DAG("d", schedule=None):
-        sensor = DatabricksSubscriptionSensor(task_id="a", subscription=DELAYS, deferrable=True, poke_interval=timedelta(seconds=5))
+        sensor = DatabricksSubscriptionSensor(
+            task_id="a", subscription=DELAYS, deferrable=True, poke_interval=timedelta(seconds=5)
+        )
         sensor >> runs(task_id="b", mode="reschedule")
     assert sensor.poke_interval == 5
 
@@ -85,7 +87,7 @@ def test_since_is_run_after_unless_given(since: Any, moment: datetime) -> None:
     assert runs(since=since)._since(CONTEXT) == moment
 
 
-@pytest.mark.parametrize("since", ["yesterday", "2026-01-02T00:00:00", datetime(2026, 1, 3)])  # noqa: DTZ001
+@pytest.mark.parametrize("since", ["yesterday", "2026-01-02T00:00:00", datetime(2026, 1, 3)])
 def test_a_since_that_is_no_moment_is_refused(since: Any) -> None:
     with pytest.raises(InvalidArgument, match="give an aware datetime"):
         runs(since=since)._since(CONTEXT)
@@ -114,7 +116,11 @@ READY = {"status": "ready", "subscription": "delays", "updated": ["flights"], "r
 
 def test_the_event_becomes_the_value_of_the_task() -> None:
     sensor = DatabricksSubscriptionSensor(task_id="t", subscription=DELAYS)
-    assert sensor.execute_complete(CONTEXT, READY) == {"subscription": "delays", "updated": ["flights"], "reason": "new"}
+    assert sensor.execute_complete(CONTEXT, READY) == {
+        "subscription": "delays",
+        "updated": ["flights"],
+        "reason": "new",
+    }
     run = {"run_id": 1, "trigger": "TABLE", "run_page_url": ""}
     assert runs().execute_complete(CONTEXT, {"status": "ready", "run": run}) == run
 

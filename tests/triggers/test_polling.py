@@ -21,13 +21,14 @@ from databricks_bridge.core.errors import (
 from databricks_bridge.triggers.polling import REFUSALS_BORNE, PollingTrigger, raise_for
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TOMORROW = (NOW + timedelta(days=1)).isoformat()
 DONE = {"run_id": 1}
 
 
 class Scripted(PollingTrigger):
     """Polls what the script says: a payload, None, or an error; at its end nothing more happens. Time is counted."""
 
-    def __init__(self, *script: Any, poll_interval: Any = 10.0, deadline: Any = (NOW + timedelta(days=1)).isoformat()) -> None:
+    def __init__(self, *script: Any, poll_interval: Any = 10.0, deadline: Any = TOMORROW) -> None:
         super().__init__(poll_interval=poll_interval, deadline=deadline)
         self.script = list(script)
         self.polls = 0
@@ -82,7 +83,8 @@ async def test_a_wait_outlives_trouble(trouble: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [NotFound("no table", status=404), InvalidArgument("no connection"), HistoryGap("cut"), errors.BadAnswer("?")]
+    "error",
+    [NotFound("no table", status=404), InvalidArgument("no connection"), HistoryGap("cut"), errors.BadAnswer("?")],
 )
 async def test_an_error_that_waiting_cannot_mend_ends_it_at_once(error: BridgeError) -> None:
     trigger = Scripted(error, DONE)
@@ -101,7 +103,9 @@ async def test_refusals_in_a_row_end_it(error: BridgeError) -> None:
     assert trigger.polls == REFUSALS_BORNE
 
 
-@pytest.mark.parametrize("trouble", [[], [Unavailable("502")] * 100, [RuntimeError("x")] * 100], ids=["nothing", "unavailable", "unexpected"])
+@pytest.mark.parametrize(
+    "trouble", [[], [Unavailable("502")] * 100, [RuntimeError("x")] * 100], ids=["nothing", "unavailable", "unexpected"]
+)
 async def test_the_deadline_is_absolute(trouble: list[Any]) -> None:
     trigger = Scripted(*trouble, deadline=(NOW + timedelta(seconds=25)).isoformat())
     assert await event_of(trigger) == {"status": "deadline", "deadline": trigger.deadline}

@@ -228,7 +228,7 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
             f"{record.subscription!r} starts no more until it is repaired in Databricks or resolved: "
             "databricks-bridge claim resolve"
         )
-    if ending is Ending.NOTHING_RAN or seen.error.startswith(READER_BEHIND):
+    if ending is Ending.NOTHING_RAN or READER_BEHIND in seen.error:
         why = seen.error if ending is Ending.FAILED else f"run {seen.run_id} never ran ({seen.outcome})"
         record = claims.next_generation(plan, record, now, why, plan.pause)
         return Memory(_claimed, record), WriteRecord(record)

@@ -26,7 +26,7 @@ WAYS = {
 
 
 def subscription(name: str, table: str = TABLE, conn_id: str = "ops") -> Subscription:
-    return Subscription(name, [DeltaTable(table, databricks_conn_id=conn_id)], start="earliest")
+    return Subscription(name, [DeltaTable(table, databricks_conn_id=conn_id, alias="flights")], start="earliest")
 
 
 for way, how in WAYS.items():
