@@ -100,7 +100,7 @@ def committed(record: Record, claim: Claim, run_id: int, now: datetime) -> Recor
 
     Another claim than ours stays: its run may be at work.
     """
-    marks = {one.alias: merge(record.watermarks.get(one.alias), one.to) for one in claim.ranges}
+    marks = {one.alias: _moved(record.watermarks.get(one.alias), one) for one in claim.ranges}
     ours = record.claim is None or record.claim.token == claim.token
     return record.after(
         now,
@@ -108,6 +108,14 @@ def committed(record: Record, claim: Claim, run_id: int, now: datetime) -> Recor
         claim=None if ours else record.claim,
         watermarks={**record.watermarks, **marks},
     )
+
+
+def _moved(mark: Position | None, one: Range) -> Position:
+    """`to` was looked up from `from_` on, so it is complete by itself; only another mark than that has to be merged.
+
+    A merge remembers runs below the mark for ever, and the record would outgrow its ledger.
+    """
+    return one.to if mark == one.from_ else merge(mark, one.to)
 
 
 def _open(record: Record) -> Claim:

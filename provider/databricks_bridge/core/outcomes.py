@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from databricks_bridge.core.sources import RESULT_STATES
+
 
 class Ending(StrEnum):
     """How far a run has come, as far as a claim is concerned."""
@@ -29,6 +31,13 @@ _NOTHING_RAN = frozenset(
 )
 
 
+_RESULT_OF_CODE = {
+    "USER_CANCELED": "CANCELED",
+    "MAX_CONCURRENT_RUNS_EXCEEDED": "MAXIMUM_CONCURRENT_RUNS_REACHED",
+}
+"""`termination_details.code` where the same run has another word for it in `state.result_state`."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A run's ending with the words that the API used for it. `known` is False for a life cycle that is new to us."""
@@ -38,6 +47,12 @@ class Outcome:
     result: str
     message: str
     known: bool = True
+
+    @property
+    def result_state(self) -> str:
+        """`result` as `state.result_state` has it, also of an answer that has only `status`: what a wait names."""
+        result = _RESULT_OF_CODE.get(self.result, self.result)
+        return "FAILED" if self.ending is Ending.FAILED and result not in RESULT_STATES else result
 
     def __str__(self) -> str:
         words = "/".join(word for word in (self.life_cycle, self.result) if word)

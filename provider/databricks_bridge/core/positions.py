@@ -60,7 +60,10 @@ class RunsPosition:
         return RunsPosition(max(self.low_water_ms, other.low_water_ms), self.done | other.done)
 
     def covers(self, other: RunsPosition) -> bool:
-        return self.low_water_ms >= other.low_water_ms and self.done >= other.done
+        # above a higher mark `other` has nothing that the way from there to here has not seen, and ids below are dropped
+        return self.low_water_ms > other.low_water_ms or (
+            self.low_water_ms == other.low_water_ms and self.done >= other.done
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "runs", "low_water_ms": self.low_water_ms, "done": sorted(self.done)}

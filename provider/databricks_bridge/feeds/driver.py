@@ -145,13 +145,17 @@ class Driver:
             await self.sleep(self.poll_interval.total_seconds())
 
     async def _error_of(self, run: Mapping[str, Any]) -> str:
-        """Class and message of the first failed task. An answer that cannot be had is not worth failing for."""
+        """The error of a failed task, as `Class: message`. Tasks come in no order, and one whose upstream failed has none.
+
+        An answer that cannot be had is not worth failing for.
+        """
         for task in run.get("tasks") or []:
             if outcome_of(task).ending is Ending.FAILED:
                 try:
                     output = await self.target.get_run_output(task["run_id"])
                 except (WorkspaceError, Unavailable) as error:
                     log.warning("the output of task run %s cannot be read: %s", task["run_id"], error)
-                    return ""
-                return str(output.get("error") or "")
+                    continue
+                if output.get("error"):
+                    return str(output["error"])
         return ""

@@ -83,7 +83,7 @@ def matches(run: Mapping[str, Any], wanted: TriggeredRuns) -> bool:
     return (
         outcome.ending is not Ending.ACTIVE
         and run.get("trigger") in wanted.triggers
-        and outcome.result in wanted.run_state
+        and outcome.result_state in wanted.run_state
     )
 
 
@@ -92,7 +92,7 @@ def _triggered(run: Mapping[str, Any]) -> TriggeredRun:
         run_id=run["run_id"],
         job_id=run["job_id"],
         trigger=run["trigger"],
-        result_state=outcome_of(run).result,
+        result_state=outcome_of(run).result_state,
         start_time=run["start_time"],
         end_time=run["end_time"],
         run_page_url=run.get("run_page_url", ""),
