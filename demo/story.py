@@ -18,7 +18,7 @@ from demo.evidence import gold_run
 from demo.places import AUDIT_DAG, GOLD_DAG, GOLD_JOB, GOLD_TASK, ROOT, WORKSPACES, DemoFailed, Places
 from demo.processes import Services, last_line, wait_until
 from demo.ui import Progress
-from demo.watch import Watch
+from demo.watch import DagWatch, Watch
 
 # The declared switch of the local deployment: Databricks' 60 s floor for trigger timers becomes 3 s.
 TIME_SCALE = 0.05
@@ -58,6 +58,7 @@ class Story:
         self._services = services
         self._progress = progress
         self._watch: Watch | None = None
+        self._dags: DagWatch | None = None
         self._waits_for = ""
 
     def tell(self) -> World:
@@ -67,6 +68,7 @@ class Story:
         self._land(world, 1)
         with self._progress.leg("Airflow comes up, while Databricks works on wave 1 by itself"):
             self._wait(lambda: self._airflow_ready(world), "Airflow")
+        self._dags = DagWatch(world.airflow, self._places.airflow / "logs")
         held = self._held_run(world, first, "Airflow starts the first gold run, which is held at its gate")
         self._land(world, 2)
         with self._progress.leg("wave 2 reaches silver while the gold run is under way"):
@@ -78,7 +80,7 @@ class Story:
         self._kill(world, second)
         self._land(world, 3)
         with self._progress.leg("everything that landed reaches gold"):
-            self._wait(lambda: self._settled(world), "all to be quiet")
+            self._wait(self._settled, "all to be quiet")
         return world
 
     def _start(self) -> World:
@@ -200,12 +202,7 @@ class Story:
             raise DemoFailed(f"Airflow cannot import a DAG: {errors[0]}")
         return {GOLD_DAG, AUDIT_DAG} <= world.airflow.dag_ids()
 
-    def _settled(self, world: World) -> bool:
-        for dag_id in (GOLD_DAG, AUDIT_DAG):
-            failed = [run["dag_run_id"] for run in world.airflow.dag_runs(dag_id) if run["state"] == "failed"]
-            if failed:
-                folder = self._places.airflow / "logs" / f"dag_id={dag_id}" / f"run_id={failed[0]}"
-                raise DemoFailed(f"a run of the DAG {dag_id} failed; its tasks' logs are in {folder}")
+    def _settled(self) -> bool:
         left = self._watching.unsettled()
         self._waits_for = f"{left}; " if left else ""
         return left is None
@@ -217,6 +214,8 @@ class Story:
                 self._say(f"waiting for {what}")
             else:
                 self._watch.check()
+                if self._dags is not None:
+                    self._dags.check()
                 self._say(self._waits_for + self._watch.describe())
 
         wait_until(ready, what, PATIENCE, meanwhile)

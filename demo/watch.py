@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from demo import gold, waves
+from demo.airflow_api import AirflowApi
 from demo.databricks_api import Json, Workspace, is_active, succeeded
 from demo.evidence import SOURCES, gold_run
-from demo.places import AUDIT_JOB, BRONZE_AND_SILVER, GOLD_JOB, DemoFailed, Places
+from demo.places import AUDIT_DAG, AUDIT_JOB, BRONZE_AND_SILVER, GOLD_DAG, GOLD_JOB, DemoFailed, Places
 
 LOOK_EVERY = 1.0  # seconds
+DAGS_EVERY = 3.0  # seconds
 JOBS = [
     *((workspace, job) for workspace, jobs in BRONZE_AND_SILVER.items() for job in jobs),
     ("analytics", GOLD_JOB),
@@ -81,6 +83,27 @@ class Watch:
         if fresh or self._clock() - self._looked >= LOOK_EVERY:
             self._runs = {(name, job): self._workspaces[name].runs(job) for name, job in JOBS}
             self._looked = self._clock()
+
+
+class DagWatch:
+    """Looks whether a DAG run of the story has failed, at most every few seconds."""
+
+    def __init__(self, airflow: AirflowApi, logs: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._airflow = airflow
+        self._logs = logs
+        self._clock = clock
+        self._looked = float("-inf")
+
+    def check(self) -> None:
+        """Raises DemoFailed. Tries that failed and are tried again are part of the story; a failed DAG run is not."""
+        if self._clock() - self._looked < DAGS_EVERY:
+            return
+        self._looked = self._clock()
+        for dag_id in (GOLD_DAG, AUDIT_DAG):
+            for run in self._airflow.dag_runs(dag_id):
+                if run["state"] == "failed":
+                    folder = self._logs / f"dag_id={dag_id}" / f"run_id={run['dag_run_id']}"
+                    raise DemoFailed(f"a run of the DAG {dag_id} failed; its tasks' logs are in {folder}")
 
 
 def _count(job: str, runs: list[Json]) -> str:

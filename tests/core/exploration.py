@@ -111,6 +111,11 @@ def _do(world: World, act: acts.Act, compare_and_set: bool) -> tuple[World, acts
             if world.version < 0:
                 return world, acts.Looked({"t": TableFinding(None, None, None)})
             return world, acts.Looked({"t": TableFinding(TablePosition(world.version, "id", "m"), world.version, NOW)})
+        case acts.Survey():
+            return world, acts.Surveyed(len(world.runs) - 1 if world.runs else None)
+        case acts.FindRun(claim):
+            found = [at for at, run in enumerate(world.runs) if run.token == claim.token]
+            return world, acts.RunFound(found[0] if found else None)
         case acts.StartRun(claim):
             for at, run in enumerate(world.runs):
                 if run.token == claim.token:

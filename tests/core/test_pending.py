@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from databricks_bridge.core.errors import HistoryGap, TableRecreated, TableReplaced
-from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding, changes_of, known_watermarks, ranges_of
+from databricks_bridge.core.errors import HistoryGap, InvalidArgument, SourceError, TableRecreated, TableReplaced
+from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding, changes_of, ranges_of, settle
+from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
@@ -19,9 +22,66 @@ def found(version: int, data_version: int | None = -2, **ids: str | None) -> Tab
 
 
 def to_of(spec: SubscriptionSpec, mark: Position, finding: Finding) -> Position:
-    (one,) = ranges_of(spec, {spec.sources[0].alias: mark}, {spec.sources[0].alias: finding})
+    findings = {spec.sources[0].alias: finding}
+    (one,) = ranges_of(spec, known_watermarks(spec, {spec.sources[0].alias: mark}, findings), findings)
     assert one.from_ == mark
     return one.to
+
+
+def known_watermarks(
+    spec: SubscriptionSpec, marks: dict[str, Position], findings: dict[str, Finding]
+) -> dict[str, Position]:
+    """The settled watermarks, where nothing had to be decided."""
+    settled = settle(spec, marks, "0", findings)
+    assert (settled.epoch, settled.notes) == ("0", ())
+    return settled.watermarks
+
+
+def choosing(**choices: str) -> SubscriptionSpec:
+    return replace(FLIGHTS_ONLY, choices=Choices(**choices))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choice", "finding"),
+    [
+        ("on_recreated", TableFinding(TablePosition(9, "t2", "m2"), 9, NOW)),
+        ("on_replaced", TableFinding(TablePosition(9, "t1", "m2"), 9, NOW)),
+        ("on_history_gap", TableFinding(TablePosition(2, "t1", "m1"), 2, NOW)),
+    ],
+)
+def test_each_change_of_a_source_has_its_own_choice(choice: str, finding: TableFinding) -> None:
+    """adopt goes on from what is there, full_rebuild from before the first version, both in a new epoch with a note."""
+    marks = {"flights": at(3)}
+    adopted = settle(choosing(**{choice: "adopt"}), marks, "0", {"flights": finding})
+    rebuilt = settle(choosing(**{choice: "full_rebuild"}), marks, "0", {"flights": finding})
+    assert adopted.watermarks == {"flights": finding.position}
+    assert rebuilt.watermarks == {"flights": TablePosition(BEFORE_FIRST)}
+    assert adopted.epoch == rebuilt.epoch != "0"
+    assert adopted.notes[0].startswith("adopt: main.silver.flights")
+    assert rebuilt.notes[0].startswith("full_rebuild: main.silver.flights")
+    others = {"on_recreated": "adopt", "on_replaced": "adopt", "on_history_gap": "adopt"} | {choice: "fail"}
+    with pytest.raises(SourceError):
+        settle(choosing(**others), marks, "0", {"flights": finding})
+
+
+def test_racers_who_saw_other_versions_of_the_new_table_come_to_one_epoch() -> None:
+    spec, marks = choosing(on_recreated="full_rebuild"), {"flights": at(3)}
+    first, second = (
+        settle(spec, marks, "0", {"flights": TableFinding(TablePosition(v, "t2", "m2"), v, NOW)}) for v in (0, 4)
+    )
+    assert (first.epoch, first.watermarks) == (second.epoch, second.watermarks)
+
+
+def test_a_second_recreation_is_another_epoch() -> None:
+    spec = choosing(on_recreated="adopt")
+    first = settle(spec, {"flights": at(3)}, "0", {"flights": TableFinding(TablePosition(4, "t2", "m2"), 4, NOW)})
+    again = settle(spec, first.watermarks, first.epoch, {"flights": TableFinding(TablePosition(4, "t3", "m3"), 4, NOW)})
+    assert len({"0", first.epoch, again.epoch}) == 3
+
+
+def test_an_unknown_choice_is_refused_at_parse() -> None:
+    with pytest.raises(InvalidArgument, match="on_replaced is 'skip'; use one of fail, full_rebuild, adopt"):
+        choosing(on_replaced="skip")
 
 
 def test_the_range_goes_to_the_newest_version() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,24 @@ def short(path: str) -> str:
     return f"{int(name[:20])}{name[20:]}" if name[:20].isdecimal() else name
 
 
+@dataclass
+class Clock:
+    """An aware clock that stands still until it is moved."""
+
+    at: datetime = datetime(2026, 11, 29, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def pass_(self, **by: float) -> None:
+        self.at += timedelta(**by)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 Open = Callable[[Path], tuple[DeltaLog, Counting]]
 
 
@@ -111,13 +131,13 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture
-def open_log() -> Open:
+def open_log(clock: Clock) -> Open:
     def opened(root: Path) -> tuple[DeltaLog, Counting]:
         counting = Counting(LocalStore(root))
 
         async def store() -> Any:
             return counting
 
-        return DeltaLog(store, "main.s.t"), counting
+        return DeltaLog(store, "main.s.t", now=clock), counting
 
     return opened

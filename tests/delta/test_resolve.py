@@ -16,7 +16,7 @@ from databricks_bridge.delta.resolve import open_table
 from databricks_bridge.workspace.client import Workspace
 
 from .bucket import Bucket, fill, serve
-from .conftest import Folder
+from .conftest import Clock, Folder
 
 
 @dataclass
@@ -71,14 +71,6 @@ async def catalog() -> AsyncIterator[Catalog]:
         state.workspace = workspace
         yield state
     await runner.cleanup()
-
-
-@dataclass
-class Clock:
-    at: datetime = datetime(2026, 11, 29, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.at
 
 
 async def test_a_name_is_looked_up_once_and_then_only_the_log(catalog: Catalog, folder: Folder) -> None:
@@ -270,11 +262,11 @@ async def test_credentials_withdrawn_early_are_asked_for_again_once(catalog: Cat
     table = await open_table(catalog.workspace, "main.s.t", region_of=no_region)
     await table.latest()
     catalog.asked.clear()
-    bucket.refuse_list = (403, "AccessDenied")
+    bucket.refuse_list = bucket.refuse_get = (403, "AccessDenied")
     with pytest.raises(NotPermitted):
         await table.latest()
     assert catalog.asked == ["main.s.t", "credentials of id of main.s.t"]
-    bucket.refuse_list = None
+    bucket.refuse_list = bucket.refuse_get = None
     assert await table.latest() is not None
 
 

@@ -47,7 +47,7 @@ async def test_a_table_in_a_bucket(bucket: Bucket) -> None:
     bucket.asked.clear()
     found = await log.latest(7)
     assert found is not None
-    assert bucket.asked == ["GET list"]
+    assert bucket.asked == [f"GET t 1/{commit_path(8)}"]
 
 
 async def test_B17_the_folder_may_not_be_listed(bucket: Bucket) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,31 +16,17 @@ from hypothesis import given
 from databricks_bridge.core.errors import LedgerError, RecordTooLarge, WriteLost
 from databricks_bridge.core.record import Record
 from databricks_bridge.ledgers.airflow import KEY, LIMIT_BYTES, AirflowLedger, ledger_of
-from databricks_bridge.ledgers.memory import MemoryLedger
 from databricks_bridge.ledgers.protocol import Ledger
 from tests.core.builders import NOW, at, records
+from tests.ledgers.keeps import KEEPS, Store
 
 
-class Store:
-    """Airflow's accessor in shape: what is set crosses JSON, as it does on its way to the API server."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, str] = {}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return json.loads(self.rows[key]) if key in self.rows else default
-
-    def set(self, key: str, value: Any) -> None:
-        self.rows[key] = json.dumps(value)
-
-
-KEEPS: dict[str, Callable[[], Ledger]] = {"memory": MemoryLedger, "airflow": lambda: AirflowLedger(Store())}
 FIRST = Record("delays", "consumer", {"flights": at(3)}).after(NOW, "started flights")
 
 
 @pytest.fixture(params=KEEPS)
-def ledger(request: pytest.FixtureRequest) -> Ledger:
-    return KEEPS[request.param]()
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    return KEEPS[request.param](tmp_path)
 
 
 async def test_no_record_reads_as_none(ledger: Ledger) -> None:
@@ -85,10 +72,27 @@ async def test_a_record_that_vanished_is_not_written_over_as_if_it_were_there(le
 @pytest.mark.parametrize("keep", KEEPS)
 @given(record=records)
 async def test_every_record_makes_the_way(keep: str, record: Record) -> None:
-    ledger = KEEPS[keep]()
-    written = replace(record, revision=1)
-    await ledger.write(written)
-    assert await ledger.read() == written
+    with TemporaryDirectory() as folder:
+        ledger = KEEPS[keep](Path(folder))
+        written = replace(record, revision=1)
+        await ledger.write(written)
+        assert await ledger.read() == written
+
+
+async def test_history_is_the_last_transitions_oldest_first(ledger: Ledger) -> None:
+    assert await ledger.history(5) == []
+    record = FIRST
+    await ledger.write(record)
+    for what in ("second", "third"):
+        record = record.after(NOW, what)
+        await ledger.write(record)
+    assert [(one.revision, one.what) for one in await ledger.history(9)] == [
+        (1, "started flights"),
+        (2, "second"),
+        (3, "third"),
+    ]
+    assert [one.what for one in await ledger.history(1)] == ["third"]
+    assert await ledger.history(0) == []
 
 
 def record_of_size(size: int) -> Record:
@@ -102,7 +106,10 @@ async def test_the_airflow_keep_takes_a_record_up_to_its_limit() -> None:
 
 async def test_a_larger_one_is_refused_with_its_size_and_what_to_do() -> None:
     store = Store()
-    with pytest.raises(RecordTooLarge, match=f"has {LIMIT_BYTES + 1} bytes, the Airflow ledger keeps {LIMIT_BYTES}"):
+    with pytest.raises(
+        RecordTooLarge,
+        match=f"has {LIMIT_BYTES + 1} bytes, the Airflow ledger keeps {LIMIT_BYTES}; move it to the object store",
+    ):
         await AirflowLedger(store).write(record_of_size(LIMIT_BYTES + 1))
     assert store.rows == {}
 

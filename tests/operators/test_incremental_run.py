@@ -145,7 +145,7 @@ def test_an_event_is_only_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_deadline_and_an_error_fail_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     context = driven_to(monkeypatch, COMMITTED)
-    with pytest.raises(AirflowTaskTimeout, match="it goes on, the next try follows it"):
+    with pytest.raises(AirflowTaskTimeout, match="a run that was started goes on, the next try follows it"):
         operator().execute_complete(context, {"status": "deadline", "deadline": "2026-01-01T00:00:00+00:00"})
     with pytest.raises(NotFound):
         operator().execute_complete(context, {"status": "error", "error": "NotFound", "message": "gone"})

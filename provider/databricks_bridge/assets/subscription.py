@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from airflow.sdk import Asset
 
-from databricks_bridge.core.policy import Condition, Policy
+from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.sources import Source, Start
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources
 
@@ -17,7 +17,9 @@ class Subscription:
     """A named consumer of Delta tables or trigger-fired runs.
 
     `start` says where the first start begins, `"latest"` or `"earliest"`; it has no default. `condition` and the two
-    timers mean what they mean in Databricks' own table-update triggers. `asset` carries the record: operators and
+    timers mean what they mean in Databricks' own table-update triggers. What happens when a table was re-created, replaced
+    or cut back is chosen by `on_recreated`, `on_replaced` and `on_history_gap`: "fail" (the default), "full_rebuild" of what
+    is there now, or "adopt" it without processing. `max_commits_per_run` caps how much of a backlog one run is given. `asset` carries the record: operators and
     sensors take it as inlet by themselves, a mapped one needs `partial(inlets=[subscription.asset])`.
     Raises InvalidArgument (a ValueError) at parse for what cannot work.
     """
@@ -31,13 +33,22 @@ class Subscription:
         condition: Condition | Literal["ANY_UPDATED", "ALL_UPDATED"] = Condition.ANY_UPDATED,
         min_time_between_triggers: timedelta = timedelta(0),
         wait_after_last_change: timedelta = timedelta(0),
+        on_recreated: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
+        on_replaced: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
+        on_history_gap: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
+        max_commits_per_run: int | None = None,
     ) -> None:
         policy = Policy(
             condition=cast(Condition, condition),
             min_time_between_triggers=min_time_between_triggers,
             wait_after_last_change=wait_after_last_change,
         )
-        self.spec = SubscriptionSpec(name, as_sources(sources), start, policy)
+        choices = Choices(
+            on_recreated=cast(Choice, on_recreated),
+            on_replaced=cast(Choice, on_replaced),
+            on_history_gap=cast(Choice, on_history_gap),
+        )
+        self.spec = SubscriptionSpec(name, as_sources(sources), start, policy, choices, max_commits_per_run)
         self.asset = Asset(name=f"databricks_bridge.{name}", uri=f"x-databricks-bridge://subscription/{name}")
 
     @property

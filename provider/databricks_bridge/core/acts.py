@@ -34,6 +34,19 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """Search the target job's runs for any that names this subscription; answered by Surveyed."""
+
+
+@dataclass(frozen=True)
+class Prove:
+    """Ask the postcondition whether this run really processed the claim; answered by Proved."""
+
+    claim: Claim
+    run_id: int
+
+
+@dataclass(frozen=True)
 class StartRun:
     """run-now with the claim's parameters under its token; answered by RunStarted."""
 
@@ -63,10 +76,11 @@ class AwaitRun:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait until then; answered by Woke."""
+    """Wait until then; answered by Woke. `looking` is the record that nothing was pending for, None for other pauses."""
 
     until: datetime
     reason: str
+    looking: Record | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,9 @@ class Fail:
     error: BridgeError
 
 
-Act: TypeAlias = ReadRecord | WriteRecord | Look | StartRun | FindRun | GetRun | AwaitRun | Pause | Finish | Fail
+Act: TypeAlias = (
+    ReadRecord | WriteRecord | Look | Survey | Prove | StartRun | FindRun | GetRun | AwaitRun | Pause | Finish | Fail
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,21 @@ class Looked:
     """What each source, by alias, looks like now."""
 
     findings: Mapping[str, pending.Finding]
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """The newest run that names the subscription, None where none does."""
+
+    run_id: int | None
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What the postcondition said; `why` is for the author where it said no."""
+
+    holds: bool
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,5 +180,15 @@ class Woke:
 
 
 Observation: TypeAlias = (
-    RecordRead | RecordWritten | RecordLost | Looked | RunStarted | RunFound | RunSeen | RunGone | Woke
+    RecordRead
+    | RecordWritten
+    | RecordLost
+    | Looked
+    | Surveyed
+    | Proved
+    | RunStarted
+    | RunFound
+    | RunSeen
+    | RunGone
+    | Woke
 )

@@ -8,9 +8,13 @@ from datetime import datetime, timedelta
 
 from databricks_bridge.core import parameters
 from databricks_bridge.core.outcomes import Outcome
+from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Position, Range, merge
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
+
+LONGEST_PAUSE = timedelta(minutes=15)
+"""A run that never runs is tried again at least this often."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,8 @@ class Plan:
     """What one consumer brings: the subscription, its target, and the author's own job parameters.
 
     After `max_generations` runs of one claim that failed, the claim is blocked. `pause` comes before the next start
-    after a run that never ran.
+    after a run that never ran. With `postcondition` a success has to be proved before it is committed. With `wait` the
+    timers are applied here and nothing new is waited for, looking again every `poll`.
     """
 
     spec: SubscriptionSpec
@@ -26,6 +31,9 @@ class Plan:
     own_parameters: Mapping[str, str]
     max_generations: int = 3
     pause: timedelta = timedelta(seconds=30)
+    postcondition: bool = False
+    wait: bool = False
+    poll: timedelta = timedelta(seconds=30)
 
     @property
     def consumer(self) -> str:
@@ -33,22 +41,20 @@ class Plan:
         return f"{self.target.host} job {self.target.job_id}"
 
 
-def started(plan: Plan, record: Record | None, watermarks: Mapping[str, Position], now: datetime) -> Record:
-    """The record with first watermarks for sources that had none."""
+def started(plan: Plan, record: Record | None, settled: Settled, now: datetime) -> Record:
+    """The record with first watermarks for sources that had none, and with what a choice decided."""
     base = record or Record(plan.spec.name, plan.consumer, {})
-    new = sorted(set(watermarks) - set(base.watermarks))
-    return base.after(now, f"started {', '.join(new)}", watermarks=dict(watermarks))
+    new = sorted(set(settled.watermarks) - set(base.watermarks))
+    what = "; ".join([f"started {', '.join(new)}"] * bool(new) + list(settled.notes))
+    return base.after(now, what, watermarks=settled.watermarks, epoch=settled.epoch)
 
 
-def claimed(
-    plan: Plan, record: Record | None, watermarks: Mapping[str, Position], ranges: tuple[Range, ...], now: datetime
-) -> Record:
-    """The record with a new claim of generation 0; sources without a watermark start in the same write."""
+def claimed(plan: Plan, record: Record | None, settled: Settled, ranges: tuple[Range, ...], now: datetime) -> Record:
+    """The record with a new claim of generation 0; first watermarks and choices are in the same write."""
     base = record or Record(plan.spec.name, plan.consumer, {})
-    claim = _claim(plan, base.epoch, ranges, plan.target, generation=0, failures=0, now=now)
-    return base.after(
-        now, f"claimed {claim}", claim=claim, watermarks=dict(watermarks), last_claimed_at=now, consumer=plan.consumer
-    )
+    claim = _claim(plan, settled.epoch, ranges, plan.target, now, own=plan.own_parameters)
+    what = "; ".join([*settled.notes, f"claimed {claim}"])
+    return base.after(now, what, claim=claim, watermarks=settled.watermarks, epoch=settled.epoch, last_claimed_at=now)
 
 
 def noted(record: Record, run_id: int, ranges: tuple[Range, ...], given: Mapping[str, str], now: datetime) -> Record:
@@ -76,12 +82,29 @@ def followed_again(record: Record, now: datetime) -> Record:
     return record.after(now, f"run {claim.run_id} is active again", claim=replace(claim, status=ClaimStatus.OPEN))
 
 
-def next_generation(plan: Plan, record: Record, now: datetime, why: str, pause: timedelta) -> Record:
-    """The record with the same ranges under a new token. `failures` stay as they were counted."""
+def after_failure(plan: Plan, record: Record, now: datetime) -> Record:
+    """The record with the same claim under a new token, after a generation that failed. Failures stay counted."""
     old = _open(record)
-    claim = _claim(plan, record.epoch, old.ranges, old.target, old.generation + 1, old.failures, now)
-    claim = replace(claim, not_before=now + pause if pause else None)
+    return _next(plan, record, replace(old, idle=0), f"after failed run {old.run_id}", now)
+
+
+def after_nothing_ran(plan: Plan, record: Record, why: str, now: datetime) -> Record:
+    """The same after a generation that never ran: it does not count, and the pause doubles, up to `LONGEST_PAUSE`."""
+    old = _open(record)
+    pause = min(plan.pause * 2**old.idle, max(plan.pause, LONGEST_PAUSE))
+    return _next(plan, record, replace(old, idle=old.idle + 1, not_before=now + pause), why, now)
+
+
+def _next(plan: Plan, record: Record, old: Claim, why: str, now: datetime) -> Record:
+    ours = parameters.names_of_ranges(old.ranges)
+    own = {name: value for name, value in old.parameters if name not in ours}
+    claim = _claim(plan, record.epoch, old.ranges, old.target, now, own=own, after=old)
     return record.after(now, f"generation {claim.generation}: {why}", claim=claim, last_claimed_at=now)
+
+
+def voided(record: Record, why: str, now: datetime) -> Record:
+    """The record without a claim that never got a run and no longer fits its sources."""
+    return record.after(now, f"voided the claim on {_open(record)}: {why}", claim=None)
 
 
 def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
@@ -124,9 +147,30 @@ def _open(record: Record) -> Claim:
 
 
 def _claim(
-    plan: Plan, epoch: str, ranges: tuple[Range, ...], target: Target, generation: int, failures: int, now: datetime
+    plan: Plan,
+    epoch: str,
+    ranges: tuple[Range, ...],
+    target: Target,
+    now: datetime,
+    *,
+    own: Mapping[str, str],
+    after: Claim | None = None,
 ) -> Claim:
     name = plan.spec.name
+    generation = after.generation + 1 if after else 0
     token = token_of(name, target, epoch, {one.alias: one.from_ for one in ranges}, generation)
-    rendered = parameters.render(name, epoch, generation, token, ranges, plan.own_parameters)
-    return Claim(ranges, token, generation, target, rendered, now, failures=failures)
+    rendered = parameters.render(name, epoch, generation, token, ranges, own)
+    if after is None:
+        return Claim(ranges, token, generation, target, rendered, now)
+    not_before = after.not_before if after.idle else None
+    return Claim(
+        ranges,
+        token,
+        generation,
+        target,
+        rendered,
+        now,
+        failures=after.failures,
+        idle=after.idle,
+        not_before=not_before,
+    )

@@ -22,6 +22,7 @@ BridgeError
   LedgerError                 the record cannot be read or written
     RecordTooLarge            the record is over the keep's limit
     WriteLost                 another writer came first; read again
+    LedgerLost                the workspace knows this subscription, the ledger does not
 """
 
 from __future__ import annotations
@@ -122,6 +123,10 @@ class LedgerError(BridgeError):
 
 class RecordTooLarge(LedgerError):
     """The record is over the limit of this ledger."""
+
+
+class LedgerLost(LedgerError):
+    """There is no record, but the workspace has runs of this subscription: no first start."""
 
 
 class WriteLost(LedgerError):

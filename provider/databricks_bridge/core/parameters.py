@@ -55,6 +55,11 @@ def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
     return names
 
 
+def names_of_ranges(ranges: Iterable[Range]) -> set[str]:
+    """The parameter names that a claim on these ranges sets itself."""
+    return {SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES}.union(*map(_named, ranges))
+
+
 def check_own(own: object, sources: Iterable[Source] = ()) -> None:
     """Raise InvalidArgument for author's parameters that a claim on these sources can never carry."""
     if not isinstance(own, Mapping):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from databricks_bridge.core.errors import HistoryGap, TableRecreated, TableReplaced
+from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
+from databricks_bridge.core.policy import Choice, Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, Source
 from databricks_bridge.core.subscription import SubscriptionSpec
+
+_EPOCHS = uuid.uuid5(uuid.NAMESPACE_URL, "x-databricks-bridge://epoch")
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,57 @@ def first_watermark(spec: SubscriptionSpec, source: Source, finding: Finding) ->
     return TablePosition(start, found.table_id, found.metadata_id)
 
 
-def known_watermarks(
-    spec: SubscriptionSpec, watermarks: Mapping[str, Position], findings: Mapping[str, Finding]
-) -> dict[str, Position]:
-    """The watermarks of all sources, those without one at their `start`; marks of removed sources are kept."""
-    first = {
-        source.alias: first_watermark(spec, source, findings[source.alias])
-        for source in spec.sources
-        if source.alias not in watermarks
-    }
-    return {**watermarks, **first}
+@dataclass(frozen=True)
+class Settled:
+    """The watermarks of all sources, ready to be compared: those without one at their `start`, marks of removed sources
+    kept. `notes` say what a choice decided; then `epoch` is a new one, so that no old token can answer.
+    """
+
+    watermarks: dict[str, Position]
+    epoch: str
+    notes: tuple[str, ...] = ()
+
+
+def settle(
+    spec: SubscriptionSpec, watermarks: Mapping[str, Position], epoch: str, findings: Mapping[str, Finding]
+) -> Settled:
+    """Give every source a watermark that its finding continues.
+
+    Raises TableRecreated, TableReplaced or HistoryGap where that would take a decision and the choice is to fail.
+    """
+    marks = dict(watermarks)
+    notes: list[str] = []
+    for source in spec.sources:
+        finding = findings[source.alias]
+        mark = marks.get(source.alias)
+        if mark is None:
+            marks[source.alias] = first_watermark(spec, source, finding)
+        elif isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding):
+            problem = _problem(source, mark, finding)
+            if problem is not None:
+                marks[source.alias] = _chosen(spec.choices, problem, finding)
+                epoch = _next_epoch(epoch, source.alias, mark, finding)
+                notes.append(f"{_choice(spec.choices, problem)}: {problem}")
+    return Settled(marks, epoch, tuple(notes))
+
+
+def starts_somewhere(before: Mapping[str, Position], settled: Mapping[str, Position]) -> bool:
+    """Whether a first watermark depends on what was found: then two racers may have found different ones."""
+    nowhere = (TablePosition(BEFORE_FIRST), RunsPosition(0))
+    return any(mark not in nowhere for alias, mark in settled.items() if alias not in before)
+
+
+def identity_changes(ranges: Iterable[Range], findings: Mapping[str, Finding]) -> str:
+    """Which tables of these ranges are others now, as words; empty where all are still the same."""
+    changed = []
+    for one in ranges:
+        finding = findings.get(one.alias)
+        if isinstance(one.to, TablePosition) and isinstance(finding, TableFinding):
+            now = finding.position or TablePosition(BEFORE_FIRST)
+            ids = ((one.to.table_id, now.table_id), (one.to.metadata_id, now.metadata_id))
+            if any(then and found and then != found for then, found in ids) or now.version < one.to.version:
+                changed.append(f"{one.name} is another table now, or was cut")
+    return "; ".join(changed)
 
 
 def ranges_of(
@@ -71,9 +117,10 @@ def ranges_of(
 ) -> tuple[Range, ...]:
     """One range for each source, in the order of the sources; a source with nothing new has an empty one.
 
-    Raises TableRecreated, TableReplaced or HistoryGap when a source is not what the watermark knew.
+    `watermarks` are settled. Raises HistoryGap when a watermark is of another kind than its source.
     """
-    return tuple(_range(source, watermarks[source.alias], findings[source.alias]) for source in spec.sources)
+    most = spec.max_commits_per_run
+    return tuple(_range(source, watermarks[source.alias], findings[source.alias], most) for source in spec.sources)
 
 
 def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: datetime) -> dict[str, datetime | None]:
@@ -81,35 +128,68 @@ def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: 
     return {one.alias: None if one.empty else findings[one.alias].changed_at or now for one in ranges}
 
 
-def _range(source: Source, mark: Position, finding: Finding) -> Range:
+def _range(source: Source, mark: Position, finding: Finding, most: int | None) -> Range:
     if isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding):
-        return Range(source.alias, source.reader_name, mark, _table_to(source, mark, finding))
+        return Range(source.alias, source.reader_name, mark, _table_to(mark, finding, most))
     if not isinstance(source, DeltaTable) and isinstance(mark, RunsPosition) and isinstance(finding, RunsFinding):
         to = finding.position if finding.runs else mark
         return Range(source.alias, source.job, mark, to, finding.runs)
     raise HistoryGap(f"{source.alias} was another kind of source when its watermark was written; give another alias=")
 
 
-def _table_to(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> TablePosition:
+def _table_to(mark: TablePosition, finding: TableFinding, most: int | None) -> TablePosition:
+    found = finding.position
+    if found is None or finding.data_version is None or finding.data_version <= mark.version:
+        return mark
+    if most is None or mark.version == BEFORE_FIRST or found.version - mark.version <= most:
+        return found
+    return TablePosition(mark.version + most, found.table_id, found.metadata_id)
+
+
+def _problem(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> SourceError | None:
+    """Why the finding does not continue the mark, or None."""
     found = finding.position
     if found is None:
-        if mark.version > BEFORE_FIRST:
-            raise HistoryGap(f"{source.table} has no commit now, but version {mark.version} of it was processed")
-        return mark
+        if mark.version == BEFORE_FIRST:
+            return None
+        return HistoryGap(f"{source.table} has no commit now, but version {mark.version} of it was processed")
     if mark.table_id and found.table_id and mark.table_id != found.table_id:
-        raise TableRecreated(
+        return TableRecreated(
             f"{source.table} is another table now (table id {found.table_id}, the watermark at version {mark.version} "
             f"knows {mark.table_id}); its versions do not continue the old ones"
         )
     if mark.metadata_id and found.metadata_id and mark.metadata_id != found.metadata_id:
-        raise TableReplaced(
+        return TableReplaced(
             f"{source.table} was replaced (metadata id {found.metadata_id}, the watermark at version {mark.version} "
             f"knows {mark.metadata_id})"
         )
     if found.version < mark.version:
-        raise HistoryGap(
+        return HistoryGap(
             f"{source.table} is at version {found.version}, behind the watermark {mark.version}; its log was cut or replaced"
         )
-    if finding.data_version is None or finding.data_version <= mark.version:
-        return mark
-    return found
+    return None
+
+
+def _choice(choices: Choices, problem: SourceError) -> Choice:
+    match problem:
+        case TableRecreated():
+            return choices.on_recreated
+        case TableReplaced():
+            return choices.on_replaced
+    return choices.on_history_gap
+
+
+def _chosen(choices: Choices, problem: SourceError, finding: TableFinding) -> TablePosition:
+    choice = _choice(choices, problem)
+    if choice is Choice.FAIL:
+        raise problem
+    if choice is Choice.ADOPT and finding.position is not None:
+        return finding.position
+    return TablePosition(BEFORE_FIRST)
+
+
+def _next_epoch(epoch: str, alias: str, mark: TablePosition, finding: TableFinding) -> str:
+    """A uuid that two racers who saw the same change both come to, whatever versions they saw."""
+    found = finding.position or TablePosition(BEFORE_FIRST)
+    facts = [epoch, alias, mark.version, mark.table_id, mark.metadata_id, found.table_id, found.metadata_id]
+    return str(uuid.uuid5(_EPOCHS, json.dumps(facts)))

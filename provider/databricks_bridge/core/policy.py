@@ -21,6 +21,38 @@ class Condition(StrEnum):
     ALL_UPDATED = "ALL_UPDATED"
 
 
+class Choice(StrEnum):
+    """What to do when a source is not what its watermark knew.
+
+    FAIL raises; FULL_REBUILD starts before the first version again, of what is there now; ADOPT goes on from the newest
+    version, and the record's history says what was passed over.
+    """
+
+    FAIL = "fail"
+    FULL_REBUILD = "full_rebuild"
+    ADOPT = "adopt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """The choices of a subscription. Raises InvalidArgument for an unknown one."""
+
+    on_recreated: Choice = Choice.FAIL
+    on_replaced: Choice = Choice.FAIL
+    on_history_gap: Choice = Choice.FAIL
+
+    def __post_init__(self) -> None:
+        known = [member.value for member in Choice]
+        for name in ("on_recreated", "on_replaced", "on_history_gap"):
+            value = getattr(self, name)
+            if value not in known:
+                raise InvalidArgument(f"{name} is {value!r}; use one of {', '.join(known)}")
+            object.__setattr__(self, name, Choice(value))
+
+    def to_json(self) -> dict[str, str]:
+        return {name: str(getattr(self, name)) for name in ("on_recreated", "on_replaced", "on_history_gap")}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """Condition and the two timers, with the meaning of Databricks' own triggers.

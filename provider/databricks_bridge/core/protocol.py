@@ -8,7 +8,7 @@ is resolved first. The drivers (sync or async, worker or test) only do acts and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
@@ -24,6 +24,8 @@ from databricks_bridge.core.acts import (
     Looked,
     Observation,
     Pause,
+    Prove,
+    Proved,
     ReadRecord,
     RecordLost,
     RecordRead,
@@ -33,6 +35,8 @@ from databricks_bridge.core.acts import (
     RunSeen,
     RunStarted,
     StartRun,
+    Survey,
+    Surveyed,
     Woke,
     WriteRecord,
 )
@@ -44,13 +48,14 @@ from databricks_bridge.core.errors import (
     ClaimUndecided,
     ConsumerMismatch,
     LedgerError,
+    LedgerLost,
     RunFailed,
     TargetChanged,
 )
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import Range, covers
-from databricks_bridge.core.record import Claim, ClaimStatus, Record
+from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
 
 T = TypeVar("T")
 
@@ -69,6 +74,7 @@ class Memory:
     record: Record | None = None
     seen: RunSeen | None = None
     ranges: tuple[Range, ...] = ()
+    why: str = ""
 
 
 Step: TypeAlias = tuple[Memory, Act]
@@ -93,11 +99,27 @@ def step(plan: Plan, memory: Memory, observation: Observation, now: datetime) ->
 def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     record = _expect(observation, RecordRead).record
     if record is None:
-        return Memory(_looked), Look(None)
+        return Memory(_surveyed), Survey()
     _check_owner(plan, record)
     if record.claim is None:
         return Memory(_looked, record), Look(record)
-    return _resume(record, record.claim, now)
+    return _resume(record, record.claim, now, entering=True)
+
+
+def _surveyed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    if _expect(observation, Surveyed).run_id is None:
+        return Memory(_looked), Look(None)
+    # A racer may have made its first start in between; only a record that is still not there was lost.
+    return Memory(_lost), ReadRecord()
+
+
+def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    if _expect(observation, RecordRead).record is not None:
+        return _opened(plan, memory, observation, now)
+    raise LedgerLost(
+        f"there is no record of subscription {plan.spec.name!r}, but {plan.target} has runs that name it: the ledger was "
+        "lost, this is no first start. Rebuild it from the runs: databricks-bridge watermark rebuild"
+    )
 
 
 def _check_owner(plan: Plan, record: Record) -> None:
@@ -113,7 +135,7 @@ def _check_owner(plan: Plan, record: Record) -> None:
         )
 
 
-def _resume(record: Record, claim: Claim, now: datetime) -> Step:
+def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = False) -> Step:
     if claim.status is ClaimStatus.UNDECIDED:
         raise ClaimUndecided(
             f"nothing can tell whether {claim} of subscription {record.subscription!r} was processed by run "
@@ -126,9 +148,33 @@ def _resume(record: Record, claim: Claim, now: datetime) -> Step:
         return Memory(_restart, record), WriteRecord(record)
     if claim.not_before is not None and now < claim.not_before:
         return Memory(_woke, record), Pause(claim.not_before, "the last run of this claim never ran")
+    if entering:
+        return Memory(_rechecked, record), Look(record)
+    return _start(record, claim, now)
+
+
+def _start(record: Record, claim: Claim, now: datetime) -> Step:
     if now - claim.created_at < TOKEN_TRUSTED:
         return Memory(_started, record), StartRun(claim)
     return Memory(_found, record), FindRun(claim)
+
+
+def _rechecked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """The sources of a claim that waited without a run may have become others by now."""
+    record, claim = _claim_of(memory)
+    changed = pending.identity_changes(claim.ranges, _expect(observation, Looked).findings)
+    if not changed:
+        return _start(record, claim, now)
+    return Memory(_voidable, record, why=changed), FindRun(claim)
+
+
+def _voidable(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    run_id = _expect(observation, RunFound).run_id
+    record, _ = _claim_of(memory)
+    if run_id is not None:
+        return Memory(_adopted, record), GetRun(run_id)
+    record = claims.voided(record, memory.why, now)
+    return Memory(_restart, record), WriteRecord(record)
 
 
 def _restart(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -144,23 +190,33 @@ def _woke(plan: Plan, memory: Memory, observation: Observation, now: datetime) -
 def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     findings = _expect(observation, Looked).findings
     before = memory.record.watermarks if memory.record else {}
-    marks = pending.known_watermarks(plan.spec, before, findings)
-    ranges = pending.ranges_of(plan.spec, marks, findings)
-    decision = decide(
-        Policy(condition=plan.spec.policy.condition), pending.changes_of(ranges, findings, now), None, now
-    )
+    epoch = memory.record.epoch if memory.record else FIRST_EPOCH
+    settled = pending.settle(plan.spec, before, epoch, findings)
+    if settled.notes or pending.starts_somewhere(before, settled.watermarks):
+        # A transition of its own: what comes after is decided from the record as it is then, by every racer alike.
+        record = claims.started(plan, memory.record, settled, now)
+        return Memory(_restart, record), WriteRecord(record)
+    ranges = pending.ranges_of(plan.spec, settled.watermarks, findings)
+    policy = plan.spec.policy if plan.wait else Policy(condition=plan.spec.policy.condition)
+    claimed_at = memory.record.last_claimed_at if memory.record else None
+    decision = decide(policy, pending.changes_of(ranges, findings, now), claimed_at, now)
     if not isinstance(decision, Hold):
-        record = claims.claimed(plan, memory.record, marks, ranges, now)
+        record = claims.claimed(plan, memory.record, settled, ranges, now)
         return Memory(_claimed, record), WriteRecord(record)
-    if marks == before:
+    if settled.watermarks == before:
+        if plan.wait:
+            until = min(decision.until or now + plan.poll, now + plan.poll)
+            return Memory(_woke, memory.record), Pause(until, decision.reason, looking=memory.record)
         return memory, Finish((), None, decision.reason)
-    record = claims.started(plan, memory.record, marks, now)
+    record = claims.started(plan, memory.record, settled, now)
     return Memory(_recorded, record), WriteRecord(record)
 
 
 def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     _expect(observation, RecordWritten)
-    return memory, Finish((), None, f"first start of {plan.spec.name} recorded; what comes from now on counts")
+    if plan.wait:
+        return begin()
+    return memory, Finish((), None, f"the start of {plan.spec.name} is recorded; there is nothing yet")
 
 
 def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -221,6 +277,8 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
     if ending is Ending.SUCCEEDED:
         if any(seen.parameters.get(name) != value for name, value in claim.parameters):
             return _give_up(record, seen.run_id, "succeeded, but with other parameters than its claim", now)
+        if plan.postcondition:
+            return Memory(_proved, record, seen), Prove(claim, seen.run_id)
         return Memory(_reread, record, seen), ReadRecord()
     if claim.status is ClaimStatus.BLOCKED:
         raise ClaimBlocked(
@@ -230,13 +288,25 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
         )
     if ending is Ending.NOTHING_RAN or READER_BEHIND in seen.error:
         why = seen.error if ending is Ending.FAILED else f"run {seen.run_id} never ran ({seen.outcome})"
-        record = claims.next_generation(plan, record, now, why, plan.pause)
+        record = claims.after_nothing_ran(plan, record, why, now)
         return Memory(_claimed, record), WriteRecord(record)
     if claim.status is ClaimStatus.OPEN:
         record = claims.failed(plan, record, seen.outcome, now)
         return Memory(_reported, record, seen), WriteRecord(record)
-    record = claims.next_generation(plan, record, now, f"after failed run {seen.run_id}", timedelta(0))
+    record = claims.after_failure(plan, record, now)
     return Memory(_claimed, record), WriteRecord(record)
+
+
+def _proved(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """A success that its postcondition does not confirm is a failure like any other."""
+    proof = _expect(observation, Proved)
+    record, _ = _claim_of(memory)
+    assert memory.seen is not None
+    if proof.holds:
+        return Memory(_reread, record, memory.seen), ReadRecord()
+    outcome = replace(memory.seen.outcome, ending=Ending.FAILED)
+    seen = replace(memory.seen, outcome=outcome, error=f"the postcondition does not hold: {proof.why}")
+    return _judge(plan, Memory(_judged, record, seen), seen, now)
 
 
 def _reported(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -263,6 +333,8 @@ def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         raise LedgerError(
             f"the record of subscription {plan.spec.name!r} vanished while run {memory.seen.run_id} was followed"
         )
+    if memory.record is not None and record.epoch != memory.record.epoch:
+        return memory, Finish((), memory.seen.run_id, f"{claim} belongs to an epoch that was ended meanwhile")
     ours = record.claim is not None and record.claim.token == claim.token
     if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
         return memory, Finish((), memory.seen.run_id, f"{claim} was committed by another process")

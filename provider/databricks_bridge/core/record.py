@@ -46,8 +46,8 @@ class ClaimStatus(StrEnum):
 class Claim:
     """What is written before a run starts. All of it is fixed then; only run id, status and counters move.
 
-    `failures` counts the generations whose run failed; a generation that never ran does not count. `not_before`
-    holds the next start after one that was skipped.
+    `failures` counts the generations whose run failed; one that never ran does not count there but in `idle`, those in a
+    row. `not_before` holds the next start after one of them.
     """
 
     ranges: tuple[Range, ...]
@@ -59,6 +59,7 @@ class Claim:
     run_id: int | None = None
     status: ClaimStatus = ClaimStatus.OPEN
     failures: int = 0
+    idle: int = 0
     not_before: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -72,6 +73,7 @@ class Claim:
             "run_id": self.run_id,
             "status": self.status.value,
             "failures": self.failures,
+            "idle": self.idle,
             "not_before": self.not_before.isoformat() if self.not_before else None,
         }
 
@@ -169,6 +171,7 @@ def _claim_from_json(value: Mapping[str, Any]) -> Claim:
         run_id=value["run_id"],
         status=ClaimStatus(value["status"]),
         failures=value["failures"],
+        idle=value.get("idle", 0),
         not_before=_time(value["not_before"]),
     )
 

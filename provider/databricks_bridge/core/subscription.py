@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.core.policy import Policy
+from databricks_bridge.core.policy import Choices, Policy
 from databricks_bridge.core.sources import DeltaTable, Source, Start, TriggeredRuns, check_start
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
@@ -21,12 +21,15 @@ class SubscriptionSpec:
     """What a subscription is, without Airflow. Raises InvalidArgument for what cannot work.
 
     `start` says where the first start begins; it has no default, on the subscription or else on every source.
+    `max_commits_per_run` caps the versions of one table in one range, but for a range that starts before the first.
     """
 
     name: str
     sources: tuple[Source, ...]
     start: Start | None
     policy: Policy
+    choices: Choices = field(default_factory=Choices)
+    max_commits_per_run: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -41,6 +44,9 @@ class SubscriptionSpec:
         if doubled:
             raise InvalidArgument(f"{where}: alias {', '.join(doubled)} is used twice; give alias= to the sources")
         check_start(self.start, f"start of {where}", versions=False)
+        most = self.max_commits_per_run
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise InvalidArgument(f"max_commits_per_run of {where} is {most!r}; give a number from 1 on, or None")
         open_start = sorted(source.alias for source in self.sources if self.start is None and source.start is None)
         if open_start:
             raise InvalidArgument(
@@ -64,6 +70,8 @@ class SubscriptionSpec:
             "condition": self.policy.condition.value,
             "min_time_between_triggers": self.policy.min_time_between_triggers.total_seconds(),
             "wait_after_last_change": self.policy.wait_after_last_change.total_seconds(),
+            "choices": self.choices.to_json(),
+            "max_commits_per_run": self.max_commits_per_run,
         }
 
 
@@ -78,6 +86,8 @@ def spec_from_json(value: Mapping[str, Any]) -> SubscriptionSpec:
             min_time_between_triggers=timedelta(seconds=value["min_time_between_triggers"]),
             wait_after_last_change=timedelta(seconds=value["wait_after_last_change"]),
         ),
+        choices=Choices(**value.get("choices", {})),
+        max_commits_per_run=value.get("max_commits_per_run"),
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided
-from databricks_bridge.core.pending import Finding, changes_of, known_watermarks, ranges_of
+from databricks_bridge.core.pending import Finding, changes_of, ranges_of, settle
 from databricks_bridge.core.policy import Hold, Ready, decide
 from databricks_bridge.core.positions import Position
-from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.record import FIRST_EPOCH, ClaimStatus, Record
 from databricks_bridge.core.subscription import SubscriptionSpec
 
 
@@ -42,8 +42,10 @@ def decide_wait(
     now: datetime,
 ) -> Hold | Ready:
     """Hold or ready, by condition and timers. Raises SourceError for a source that needs a decision."""
-    marks = known_watermarks(spec, watermarks, findings)
-    ranges = ranges_of(spec, marks, findings)
+    settled = settle(spec, watermarks, FIRST_EPOCH, findings)
+    if settled.notes:
+        return Ready(tuple(sorted(findings)), "; ".join(settled.notes))
+    ranges = ranges_of(spec, settled.watermarks, findings)
     decision = decide(spec.policy, changes_of(ranges, findings, now), last_claimed_at, now)
     if isinstance(decision, Hold):
         return decision

@@ -50,6 +50,16 @@ MAINTENANCE = frozenset(
         "VACUUM START",
     }
 )
+# Operations that may write a metaData action, but with the id that the table has. Not here: what creates, replaces,
+# restores or clones, and what is not known.
+_KEEPS_METADATA_ID = (MAINTENANCE - {"CREATE TABLE"}) | {
+    "DELETE",
+    "MERGE",
+    "STREAMING UPDATE",
+    "TRUNCATE",
+    "UPDATE",
+    "WRITE",
+}
 _FILE_ACTIONS = ("add", "remove")
 # Actions of the protocol that change no rows by themselves. `cdc` always comes with an add or a remove.
 _OTHER_ACTIONS = frozenset(
@@ -66,14 +76,22 @@ class CommitHead:
     operation: str | None
     metadata_id: str | None
 
+    @property
+    def keeps_metadata_id(self) -> bool:
+        """Whether the operation is known to leave the table's metadata id as it was (but in a first commit)."""
+        return self.operation in _KEEPS_METADATA_ID
+
 
 def carries_data(commit: bytes, *, whole: bool = True) -> bool:
     """Whether the commit changes rows. Give `whole=False` when `commit` is only its beginning."""
     return read_head(commit, whole=whole).carries_data
 
 
-def read_head(commit: bytes, *, whole: bool) -> CommitHead:
-    """Reads the commit, or its beginning. Raises InvalidArgument for a catalog-managed table."""
+def read_head(commit: bytes, *, whole: bool, ratified: bool = False) -> CommitHead:
+    """Reads the commit, or its beginning.
+
+    Raises InvalidArgument for a catalog-managed table, unless the catalog was asked and has `ratified` this commit.
+    """
     operation: str | None = None
     metadata_id: str | None = None
     data = False
@@ -91,7 +109,7 @@ def read_head(commit: bytes, *, whole: bool) -> CommitHead:
                 operation = str(value["operation"]) if value.get("operation") else None
             elif name == "metaData":
                 metadata_id = str(value["id"]) if value.get("id") else None
-            elif name == "protocol":
+            elif name == "protocol" and not ratified:
                 refuse_catalog_managed(value)
             elif name not in _OTHER_ACTIONS:
                 certain = False
@@ -105,7 +123,7 @@ def refuse_catalog_managed(protocol: dict[str, Any]) -> None:
     if _CATALOG_MANAGED & {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}:
         raise InvalidArgument(
             "the table is catalog-managed (table feature catalogManaged): its newest commits are known to Unity "
-            "Catalog alone, and its log in storage may lag behind; read its version from the catalog or by SQL"
+            "Catalog alone, and its log in storage may lag behind; read its version from the catalog (via='catalog') or by SQL (via='sql')"
         )
 
 

@@ -22,7 +22,9 @@ _LIST_CHUNK = 1000
 _FIRST_LINE_MAX = 300
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_NO_BYTES = re.compile(r"StartTooLarge|non-2xx status code: 416")
 _QUERY = re.compile(r"\?\S*")
+_NO_BUCKET = frozenset({"ContainerBeingDeleted", "ContainerNotFound", "FilesystemNotFound", "NoSuchBucket"})
 _DEAD_CREDENTIALS = frozenset(
     {
         "AuthenticationFailed",
@@ -70,11 +72,22 @@ class Files:
             raise translate(error, f"listing {LOG} of {self.where}") from None
 
     async def head(self, path: str, size: int) -> bytes:
-        """The first `size` bytes, or all when there are fewer. Raises NotFound."""
+        """The first `size` bytes, or all when there are fewer; a file of no bytes is `b""`. Raises NotFound."""
         try:
             return bytes(await self._store.get_range_async(path, start=0, end=size))
         except _store_errors() as error:
+            if _NO_BYTES.search(str(error)):
+                return b""
             raise translate(error, f"reading {path} of {self.where}") from None
+
+    async def probe(self, path: str, size: int) -> bytes | None:
+        """As `head`, but None when the file is not there. Raises NotFound when the bucket itself is not."""
+        try:
+            return await self.head(path, size)
+        except NotFound as error:
+            if error.error_code in _NO_BUCKET:
+                raise
+            return None
 
     async def whole(self, path: str) -> bytes:
         """All of a small file. Raises NotFound."""
@@ -149,7 +162,7 @@ def translate(error: Exception, doing: str) -> BridgeError:
             f"{doing}: the store does not permit it ({code or '403'}); grant list and read on the table's folder"
         )
     if status == "404" or isinstance(error, FileNotFoundError):
-        return NotFound(f"{doing}: it does not exist{f' ({code})' if code else ''}")
+        return NotFound(f"{doing}: it does not exist{f' ({code})' if code else ''}", error_code=code or None)
     if status:
         return Unavailable(f"{doing}: HTTP {status}{f' {code}' if code else ''}")
     # queries of signed URLs hold signatures

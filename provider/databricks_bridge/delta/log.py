@@ -1,15 +1,18 @@
-"""A table's newest version, read from its `_delta_log` by listing.
+"""A table's newest version, read from its `_delta_log`.
 
-Ordinary polls cost one listing from the last version seen, and no reads when there is nothing new. A version is
-reported only when a reader could build it: from a complete checkpoint, or from version 0, without a gap. The hint
-in `_last_checkpoint` may save a long first listing and is believed in nothing else.
+The steady poll is one small read of the next commit: absent means nothing new. Object stores charge a listing about
+twelve times a read, so the log is listed only at the first look, each hour, after a pause, when the read found
+something or was refused, and for a `known` that is further than what was seen. A version is reported only when a
+reader could build it: from a complete checkpoint, or from version 0, without a gap. The hint in `_last_checkpoint`
+may save a long first listing and is believed in nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from databricks_bridge.core.errors import HistoryGap, Unavailable
@@ -23,6 +26,15 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _READS_AT_ONCE = 16
+LIST_EVERY = timedelta(hours=1)
+"""The log is listed at least so often, however steady the polls: a cleaned or re-created log shows in no read."""
+PAUSE = timedelta(minutes=5)
+"""No look for so long, and the next one lists."""
+_MARKS = 8
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,26 +42,34 @@ class _Seen:
     """What the looks so far have found. `tag` is the one of the file that proves `latest.version`.
 
     Commits from `scanned_from` to the newest are classified, and `data_version` is the newest of them with data.
+    `marks` are fingerprints of commits that callers may ask about again.
     """
 
     latest: LatestVersion
     tag: str
     data_version: int | None
     scanned_from: int
+    marks: dict[int, str | None] = field(default_factory=dict)
 
 
 class DeltaLog:
     """The log of one table; a VersionSource.
 
     `open_store` gives the store, rooted at the table's folder, for each look: a closure can renew its credentials.
-    `where` names the table in messages; `table_id` is passed on in the answers.
+    `where` names the table in messages; `table_id` is passed on in the answers. `now` (aware) is injected for tests.
     """
 
     def __init__(
-        self, open_store: Callable[[], Awaitable[ObjectStore]], where: str, *, table_id: str | None = None
+        self,
+        open_store: Callable[[], Awaitable[ObjectStore]],
+        where: str,
+        *,
+        table_id: str | None = None,
+        now: Callable[[], datetime] = _now,
     ) -> None:
-        self._open_store, self._where, self._table_id = open_store, where, table_id
+        self._open_store, self._where, self._table_id, self._now = open_store, where, table_id, now
         self._seen: _Seen | None = None
+        self._listed_at = self._looked_at = datetime.min.replace(tzinfo=UTC)
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -59,21 +79,41 @@ class DeltaLog:
         """See `VersionSource.latest`."""
         async with self._turn:
             look = Look(Files(await self._open_store(), self._where))
-            segment = await self._segment(look, known)
-            version = segment.latest
-            if version is None:
-                self._seen = None
+            now, seen = self._now(), self._seen
+            if seen is None or not self._steady(seen, known, now) or not await look.absent(seen.latest.version + 1):
+                seen = self._seen = await self._list(look, known)
+                self._listed_at = now
+            self._looked_at = now
+            if seen is None:
                 return None
-            seen = self._seen
-            if seen is None or seen.latest.version != version:
-                seen = await self._study(look, segment, version, seen)
             above = -1 if known is None else known
             if seen.data_version is None and seen.scanned_from > above + 1:
                 data = await look.newest_data(seen.scanned_from - 1, above=above)
                 seen = replace(seen, data_version=data, scanned_from=above + 1 if data is None else data)
+            if 0 <= above < seen.latest.version and above not in seen.marks:
+                await look.head(above)
+                seen = _marked(seen, above, look.fingerprints.get(above))
             self._seen = seen
             news = seen.data_version if seen.data_version is not None and seen.data_version > above else None
-            return replace(seen.latest, data_version=news)
+            mark = seen.latest.fingerprint if above == seen.latest.version else seen.marks.get(above)
+            return replace(seen.latest, data_version=news, known_fingerprint=mark)
+
+    def _steady(self, seen: _Seen, known: int | None, now: datetime) -> bool:
+        """Whether reading the next commit is enough. A clock that went back tells nothing, so it is not."""
+        if known is not None and known > seen.latest.version:
+            return False
+        zero = timedelta(0)
+        return zero <= now - self._looked_at < PAUSE and zero <= now - self._listed_at < LIST_EVERY
+
+    async def _list(self, look: Look, known: int | None) -> _Seen | None:
+        segment = await self._segment(look, known)
+        version, seen = segment.latest, self._seen
+        if version is None:
+            return None
+        proof = _proof(segment, version)
+        if seen is None or seen.latest.version != version or proof is None:
+            return await self._study(look, segment, version, seen)
+        return replace(seen, latest=replace(seen.latest, committed_at=proof.modified), tag=proof.tag)
 
     async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
         """See `VersionSource.commits`."""
@@ -144,10 +184,16 @@ class DeltaLog:
         )
         if seen is None:
             return _Seen(latest=latest, tag=proof.tag, data_version=None, scanned_from=version + 1)
+        seen = _marked(seen, before, seen.latest.fingerprint)
         data = await look.newest_data(version, above=before)
         if data is None:
             return replace(seen, latest=latest, tag=proof.tag)
-        return _Seen(latest=latest, tag=proof.tag, data_version=data, scanned_from=data)
+        return replace(seen, latest=latest, tag=proof.tag, data_version=data, scanned_from=data)
+
+
+def _marked(seen: _Seen, version: int, fingerprint: str | None) -> _Seen:
+    marks = {**seen.marks, version: fingerprint}
+    return replace(seen, marks=dict(list(marks.items())[-_MARKS:]))
 
 
 def _proof(segment: Segment, version: int) -> Listed | None:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 
-from databricks_bridge.core.errors import HistoryGap, NotFound, NotPermitted
+from databricks_bridge.core.errors import HistoryGap, NotAuthenticated, NotFound, NotPermitted
 from databricks_bridge.delta import metadata
 from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
 from databricks_bridge.delta.files import Files
@@ -29,6 +29,20 @@ class Look:
         self.fingerprints: dict[int, str] = {}
         self._heads: dict[int, CommitHead | None] = {}
         self._whole: set[int] = set()
+
+    async def absent(self, version: int) -> bool:
+        """Whether the log surely lacks commit `version`: one small read, and a commit that is there is kept as read.
+
+        False also where the read does not tell: refused (S3 answers 403 for a missing key to those who may not list),
+        a bucket that is gone, a commit of no bytes, which is being written. A listing tells, or says what is wrong.
+        """
+        try:
+            content = await self.files.probe(commit_path(version), HEAD_BYTES)
+        except (NotAuthenticated, NotFound, NotPermitted):
+            return False
+        if content:
+            self._heads[version] = self._keep(version, content)
+        return content is None
 
     async def list(self, version: int) -> Segment:
         """Lists from `version` on, inclusive."""
@@ -73,11 +87,14 @@ class Look:
         return self._heads[version]
 
     async def _read(self, version: int) -> CommitHead | None:
-        listed = self.listed.commits.get(version)
         try:
             content = await self.files.head(commit_path(version), HEAD_BYTES)
         except NotFound:
             return None
+        return self._keep(version, content)
+
+    def _keep(self, version: int, content: bytes) -> CommitHead:
+        listed = self.listed.commits.get(version)
         if len(content) < HEAD_BYTES or (listed is not None and listed.size == HEAD_BYTES):
             self._whole.add(version)
         self.fingerprints[version] = hashlib.sha256(content).hexdigest()
@@ -86,32 +103,42 @@ class Look:
     async def metadata_id(self, version: int, *, down_to: int) -> str | None:
         """The id in force at `version`: the newest one set in (down_to, version]; None when none was set there."""
         at, step = version, 1
+        changes = down_to >= 0
         down_to = max(down_to, min([*self.listed.commits, *self.listed.checkpoints], default=0) - 1)
         while at > down_to:
             batch = range(at, max(at - step, down_to), -1)
-            for found in await asyncio.gather(*map(self._metadata_id_at, batch)):
+            for found in await asyncio.gather(*(self._metadata_id_at(one, changes) for one in batch)):
                 if found is not None:
                     return found
             at, step = at - len(batch), min(step * 2, _READS_AT_ONCE)
         return None
 
-    async def _metadata_id_at(self, version: int) -> str | None:
-        listed = self.listed
+    async def _metadata_id_at(self, version: int, changes: bool) -> str | None:
+        """The id that is set at `version`, or with `changes` only where this version may have changed it."""
+        listed, head = self.listed, self._heads.get(version)
+        if changes and head is not None and version in self._whole:
+            return head.metadata_id
         if version in listed.checksums and (found := await metadata.from_checksum(self.files, version)):
             return found
         if version in listed.commits and (head := await self.head(version)):
             if head.metadata_id:
                 return head.metadata_id
-            if version not in self._whole and (found := await metadata.from_rest_of_commit(self.files, version)):
+            unseen = version not in self._whole and not (version > 0 and head.keeps_metadata_id)
+            if unseen and (found := await metadata.from_rest_of_commit(self.files, version)):
                 return found
-        if version in listed.checkpoints:
+        if version in listed.checkpoints and not (changes and version in listed.commits):
             return await metadata.from_checkpoint(self.files, listed.checkpoints[version])
         return None
 
     async def newest_data(self, top: int, *, above: int) -> int | None:
         """The newest version in (above, top] that carries data, or of which that cannot be told any more."""
-        for version in range(top, above, -1):
-            head = await self.head(version) if top - version < _SCAN_MAX else None
-            if head is None or head.carries_data:
-                return version
+        at, step = top, 1
+        while at > above:
+            if top - at >= _SCAN_MAX:
+                return at
+            batch = range(at, max(at - step, above, top - _SCAN_MAX), -1)
+            for version, head in zip(batch, await asyncio.gather(*map(self.head, batch)), strict=True):
+                if head is None or head.carries_data:
+                    return version
+            at, step = at - len(batch), min(step * 2, _READS_AT_ONCE)
         return None

@@ -16,7 +16,9 @@ class LatestVersion:
     `metaData` action: CREATE OR REPLACE changes it. `fingerprint` is the sha256 hex of the first 64 KiB of the
     commit file, None when only a checkpoint proves the version. `committed_at` is the store's own last-modified
     time of that file. `data_version` is the newest version above the `known` of the question whose commit
-    carries data; None when no commit above it does, so that OPTIMIZE and VACUUM start nothing.
+    carries data; None when no commit above it does, so that OPTIMIZE and VACUUM start nothing. `known_fingerprint`
+    is the fingerprint that commit `known` has in the log now: another one than it had says that another log stands
+    in its place; None where it was not asked for, is cleaned away, or cannot be read by this kind of source.
     """
 
     version: int
@@ -25,6 +27,7 @@ class LatestVersion:
     fingerprint: str | None = None
     committed_at: datetime | None = None
     data_version: int | None = None
+    known_fingerprint: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, NotFound, NotPermitted
-from databricks_bridge.delta import credentials
-from databricks_bridge.delta.locations import Kind, Location, is_location, open_folder, parse_location
+from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.delta import credentials, views
+from databricks_bridge.delta.files import Files
+from databricks_bridge.delta.identifiers import plain
+from databricks_bridge.delta.locations import Kind, is_location, open_folder, parse_location
 from databricks_bridge.delta.log import DeltaLog
-from databricks_bridge.delta.model import CommitSummary, LatestVersion, VersionSource
+from databricks_bridge.delta.model import VersionSource
+from databricks_bridge.delta.named import NamedTable, catalog_managed, storage_of
+from databricks_bridge.delta.vending import TableStore
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+    from databricks_bridge.delta.sharing import ProfileSource
     from databricks_bridge.workspace.client import Workspace
 
-_RECHECK = timedelta(minutes=5)
-_AHEAD = timedelta(minutes=5)
-_DELTA_FORMATS = ("DELTA", "DELTA_UNIFORM_ICEBERG", "DELTA_UNIFORM_HUDI")
-_CATALOG_MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
-_NO_LOG = {
-    "VIEW": "a view has no versions of its own; name the tables that it reads: {dependencies}",
-    "METRIC_VIEW": "a metric view has no versions of its own; name the tables that it reads: {dependencies}",
-    "MATERIALIZED_VIEW": "a materialized view's log cannot be read from outside; name its source tables: {dependencies}",
-    "STREAMING_TABLE": "a streaming table's log cannot be read from outside; name its source tables, or wait for the "
-    "pipeline's runs with TriggeredRuns",
-    "FOREIGN": "a foreign table lives in another system and has no Delta log here",
-}
+Via: TypeAlias = Literal["log", "catalog", "sharing", "sql"]
+"""Who is asked for the version: the log in storage, Unity Catalog, an open share's server, a SQL warehouse."""
 
 
 def _now() -> datetime:
@@ -40,24 +34,97 @@ async def open_table(
     workspace: Workspace | None,
     full_name: str,
     *,
+    via: Via | None = None,
+    profile: ProfileSource | None = None,
+    warehouse: str | None = None,
+    warehouse_id: str | None = None,
     now: Callable[[], datetime] = _now,
     region_of: Callable[[str], Awaitable[str | None]] = credentials.bucket_region,
 ) -> VersionSource:
     """The versions of `catalog.schema.table`; an absolute path or a file: URL is opened without a workspace.
 
-    The entry in the catalog is looked up now and again every five minutes, so that another table under the name
-    shows as another `table_id`; storage credentials are renewed five minutes before they expire. Raises
-    InvalidArgument for what has no Delta log that can be read (views, foreign, shared, catalog-managed tables),
-    and NotFound, NotPermitted, NotAuthenticated, Unavailable. `now` (aware) and `region_of` (bucket to AWS region)
-    are injected for tests.
+    Without `via` the table's kind chooses: a catalog-managed table is asked for at the catalog, any other is read from
+    its log; a view stands for the one table under it. `via="sharing"` (with `profile`; the name is then
+    `share.schema.table`) and `via="sql"` (with `warehouse`, its name, or `warehouse_id`; it wakes that warehouse) are
+    used only when asked for. The catalog's entry is looked up now and again every five minutes, so that another table
+    under the name shows as another `table_id`; storage credentials are renewed five minutes before they expire.
+
+    Raises InvalidArgument for what has no version that can be read this way, naming the way that can, and NotFound,
+    NotPermitted, NotAuthenticated, Unavailable. `now` (aware) and `region_of` (bucket to AWS region) are injected.
     """
+    _check(full_name, via, profile, warehouse, warehouse_id)
+    if via == "sharing" and profile is not None:
+        from databricks_bridge.delta.sharing import SharedTable, read_profile
+
+        return SharedTable(read_profile(profile), full_name, now=now)
     if is_location(full_name):
         return _open_location(full_name)
     if workspace is None:
         raise InvalidArgument(f"{full_name!r} is a name in a catalog, and no workspace was given to look it up in")
-    table = CatalogTable(workspace, full_name, now=now, region_of=region_of)
-    await table.resolve()
+    if via == "sql":
+        from databricks_bridge.delta.sql import SqlTable
+
+        return SqlTable(workspace, full_name, warehouse=warehouse, warehouse_id=warehouse_id)
+    name, entry = await _under_view(workspace, full_name, await workspace.get_table(plain(full_name)))
+    if via == "catalog" or (via is None and catalog_managed(entry)):
+        return _open_managed(workspace, name, entry, now=now, region_of=region_of)
+    table = NamedTable(workspace, name, now=now, region_of=region_of)
+    table.adopt(entry)
     return table
+
+
+def _check(full_name: str, via: str | None, profile: object, warehouse: str | None, warehouse_id: str | None) -> None:
+    if via is not None and via not in get_args(Via):
+        raise InvalidArgument(f"via is {via!r}; known are {', '.join(get_args(Via))}")
+    if (profile is not None) != (via == "sharing"):
+        raise InvalidArgument(f"{full_name}: profile= and via='sharing' go together; give both or neither")
+    if (warehouse is not None or warehouse_id is not None) != (via == "sql"):
+        raise InvalidArgument(
+            f"{full_name}: warehouse= (or warehouse_id=) and via='sql' go together; give both or neither"
+        )
+    if warehouse is not None and warehouse_id is not None:
+        raise InvalidArgument(f"{full_name}: give one of warehouse= and warehouse_id=")
+    if is_location(full_name) and via not in (None, "log"):
+        raise InvalidArgument(
+            f"{full_name!r} is a location, which has nothing but a log; via={via!r} needs a table's name"
+        )
+
+
+async def _under_view(workspace: Workspace, name: str, entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The table itself, or the only one under the view."""
+    if not views.is_view(entry):
+        return name, entry
+    found = await views.tables_of(workspace, name, entry)
+    if len(found.tables) > 1:
+        raise InvalidArgument(views.advice(name, found))
+    return found.tables[0], found.entries[found.tables[0]]
+
+
+def _open_managed(
+    workspace: Workspace,
+    name: str,
+    entry: dict[str, Any],
+    *,
+    now: Callable[[], datetime],
+    region_of: Callable[[str], Awaitable[str | None]],
+) -> VersionSource:
+    from databricks_bridge.delta.catalog import CatalogManagedTable
+
+    if entry.get("table_type") != "MANAGED":
+        raise InvalidArgument(
+            f"{name} is of type {entry.get('table_type')}, and Unity Catalog tracks the newest version of managed tables "
+            "alone; read this one from its log (via='log')"
+        )
+    try:
+        location = storage_of(name, entry)
+    except InvalidArgument:
+        return CatalogManagedTable(workspace, name)  # the version needs no storage; its commits then count as data
+    store = TableStore(workspace, str(entry.get("table_id") or ""), location, now=now, region_of=region_of)
+
+    async def files() -> Files:
+        return Files(await store.open(), name)
+
+    return CatalogManagedTable(workspace, name, open_files=files)
 
 
 def _open_location(text: str) -> DeltaLog:
@@ -73,133 +140,3 @@ def _open_location(text: str) -> DeltaLog:
         return open_folder(location.path)
 
     return DeltaLog(folder, location.path)
-
-
-class CatalogTable:
-    """A table that Unity Catalog knows by name; a VersionSource."""
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        full_name: str,
-        *,
-        now: Callable[[], datetime],
-        region_of: Callable[[str], Awaitable[str | None]],
-    ) -> None:
-        self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
-        self._turn = asyncio.Lock()
-        self._checked: datetime | None = None
-        self._table_id = ""
-        self._location = Location(Kind.FILE, "", "", "")
-        self._log: DeltaLog | None = None
-        self._store: ObjectStore | None = None
-        self._until: datetime | None = None
-        self._region: str | None = None
-
-    def __repr__(self) -> str:
-        return f"CatalogTable({self._name!r}, {self._workspace!r})"
-
-    async def latest(self, known: int | None = None) -> LatestVersion | None:
-        """See `VersionSource.latest`."""
-        log, fresh = await self._current()
-        try:
-            found = await log.latest(known)
-            if found is not None or fresh:
-                return found
-        except (NotAuthenticated, NotFound, NotPermitted):
-            if fresh:
-                raise
-        # the table may have left this name, or the credentials may have been withdrawn early
-        return await (await self.resolve()).latest(known)
-
-    async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
-        """See `VersionSource.commits`."""
-        log, _ = await self._current()
-        async for commit in log.commits(from_exclusive, to_inclusive):
-            yield commit
-
-    async def resolve(self) -> DeltaLog:
-        """Looks the name up in the catalog, now, and asks for new credentials at the next look."""
-        async with self._turn:
-            self._store = None
-            return await self._resolve()
-
-    async def _current(self) -> tuple[DeltaLog, bool]:
-        async with self._turn:
-            if self._log is None or self._checked is None or self._now() - self._checked >= _RECHECK:
-                return await self._resolve(), True
-            return self._log, False
-
-    async def _resolve(self) -> DeltaLog:
-        entry = await self._workspace.get_table(self._name)
-        location = readable_location(self._name, entry)
-        table_id = str(entry.get("table_id") or "")
-        if self._log is None or (table_id, location) != (self._table_id, self._location):
-            self._table_id, self._location, self._region, self._store = table_id, location, None, None
-            self._log = DeltaLog(self._open_store, self._name, table_id=table_id or None)
-        self._checked = self._now()
-        return self._log
-
-    async def _open_store(self) -> ObjectStore:
-        if self._location.kind is Kind.FILE:
-            return open_folder(self._location.path)
-        now = self._now()
-        if self._store is None or self._until is None or now >= self._until - _AHEAD:
-            answer = await self._workspace.temporary_table_credentials(self._table_id)
-            if self._location.kind is Kind.S3 and self._region is None:
-                self._region = await self._find_region()
-            self._until = credentials.expires(answer, now)
-            self._store = credentials.open_store(self._location, answer, until=self._until, region=self._region)
-        return self._store
-
-    async def _find_region(self) -> str | None:
-        """The bucket's region; where S3 does not tell, the metastore's, which is nearly always the same."""
-        found = await self._region_of(self._location.bucket)
-        if found is None:
-            summary = await self._workspace.get("/api/2.1/unity-catalog/metastore_summary")
-            found = str(summary["region"]) if summary.get("region") else None
-        return found
-
-
-def readable_location(name: str, entry: dict[str, Any]) -> Location:
-    """Where the log of this catalog entry is. Raises InvalidArgument when there is none that we may read."""
-    kind, form = str(entry.get("table_type")), str(entry.get("data_source_format"))
-    if form in ("DELTASHARING", "DELTA_SHARING"):
-        raise _refused(
-            name,
-            "it is shared with this metastore, and its log stays with its provider; name the provider's "
-            "table and connection, and this name as read_as",
-        )
-    if kind in _NO_LOG:
-        raise _refused(name, _NO_LOG[kind].format(dependencies=_dependencies(entry)))
-    if form not in _DELTA_FORMATS:
-        raise _refused(name, f"its format is {form}, not DELTA, and only Delta tables have a Delta log")
-    properties = entry.get("properties") or {}
-    if any(properties.get(key) == "supported" for key in _CATALOG_MANAGED):
-        raise _refused(
-            name,
-            "it is catalog-managed (table feature catalogManaged): its newest commits are known to "
-            "Unity Catalog alone, and its log in storage may lag behind; read its version by SQL",
-        )
-    if not entry.get("storage_location"):
-        raise _refused(name, f"the catalog gives no storage_location for this {kind} table")
-    location = parse_location(str(entry["storage_location"]))
-    if location.kind is not Kind.FILE and (
-        entry.get("row_filter") or any(column.get("mask") for column in entry.get("columns") or [])
-    ):
-        raise _refused(
-            name,
-            "it has a row filter or a column mask, and Unity Catalog gives no storage credentials for "
-            "such tables; read its version by SQL",
-        )
-    return location
-
-
-def _refused(name: str, why: str) -> InvalidArgument:
-    return InvalidArgument(f"the version of {name} cannot be read from its log: {why}")
-
-
-def _dependencies(entry: dict[str, Any]) -> str:
-    found = (entry.get("view_dependencies") or {}).get("dependencies") or []
-    names = [str(item["table"]["table_full_name"]) for item in found if item.get("table", {}).get("table_full_name")]
-    return ", ".join(names) or "the catalog does not list them"

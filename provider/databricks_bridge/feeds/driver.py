@@ -13,7 +13,7 @@ from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameters import TOKEN, names_of, of_run
+from databricks_bridge.core.parameters import SUBSCRIPTION, TOKEN, names_of, of_run
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.feeds.look import Looker
@@ -30,6 +30,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+async def _nothing_to_prove(claim: Claim, run_id: int) -> acts.Proved:
+    return acts.Proved(True)
+
+
 @dataclass
 class Driver:
     """One consumer's way through the protocol.
@@ -44,11 +48,13 @@ class Driver:
     target: Workspace
     poll_interval: timedelta = timedelta(seconds=30)
     on_run: Callable[[Mapping[str, Any]], None] = lambda run: None
+    prove: Callable[[Claim, int], Awaitable[acts.Proved]] = _nothing_to_prove
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def drive(self, *, follow: bool = True) -> acts.Finish | acts.AwaitRun:
-        """Act until the claim is done. With `follow=False` an active run is handed back to be awaited elsewhere.
+    async def drive(self, *, follow: bool = True) -> acts.Finish | acts.AwaitRun | acts.Pause:
+        """Act until the claim is done. With `follow=False` an active run, or a pause, is handed back to be awaited
+        elsewhere.
 
         Raises the BridgeError of a Fail, and whatever a part raised: then nothing is lost, and the next process
         begins again from the record.
@@ -56,7 +62,7 @@ class Driver:
         memory, act = begin()
         while True:
             log.debug("act %s", act)
-            if isinstance(act, acts.Finish) or (isinstance(act, acts.AwaitRun) and not follow):
+            if isinstance(act, acts.Finish) or (isinstance(act, acts.AwaitRun | acts.Pause) and not follow):
                 return act
             if isinstance(act, acts.Fail):
                 raise act.error
@@ -72,6 +78,10 @@ class Driver:
             case acts.Look(record):
                 await self._check_job()
                 return acts.Looked(await self.looker.look(self.plan.spec, record.watermarks if record else {}))
+            case acts.Survey():
+                return acts.Surveyed(await self._survey())
+            case acts.Prove(claim, run_id):
+                return await self.prove(claim, run_id)
             case acts.StartRun(claim):
                 return await self._start(claim)
             case acts.FindRun(claim):
@@ -80,7 +90,7 @@ class Driver:
                 return await self._get(run_id)
             case acts.AwaitRun(run_id):
                 return await self._await(run_id)
-            case acts.Pause(until, reason):
+            case acts.Pause(until=until, reason=reason):
                 log.info("pausing until %s: %s", until.isoformat(), reason)
                 await self.sleep(max(0.0, (until - self.now()).total_seconds()))
                 return acts.Woke()
@@ -112,6 +122,12 @@ class Driver:
             claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=claim.token, queue=True
         )
         return acts.RunStarted(run_id)
+
+    async def _survey(self) -> int | None:
+        async for run in self.target.list_runs(job_id=self.plan.target.job_id):
+            if of_run(run).get(SUBSCRIPTION) == self.plan.spec.name:
+                return int(run["run_id"])
+        return None
 
     async def _find(self, claim: Claim) -> int | None:
         from_ms = int((claim.created_at - CLOCKS_APART).timestamp() * 1000)

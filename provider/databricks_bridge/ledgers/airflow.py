@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any, Protocol
 
-from databricks_bridge.core.errors import LedgerError, RecordTooLarge, WriteLost
+from databricks_bridge.core.errors import LedgerError, RecordTooLarge
 from databricks_bridge.core.record import Record, record_from_json
-from databricks_bridge.ledgers.protocol import follows
+from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
 
 KEY = "databricks_bridge.record"
 LIMIT_BYTES = 48 * 1024
@@ -37,16 +37,26 @@ class AirflowLedger:
         return None if value is None else record_from_json(value)
 
     async def write(self, record: Record) -> None:
-        value = record.to_json()
-        size = len(json.dumps(value).encode())
-        if size > LIMIT_BYTES:
-            raise RecordTooLarge(
-                f"the record of subscription {record.subscription!r} has {size} bytes, the Airflow ledger keeps "
-                f"{LIMIT_BYTES}; use fewer sources in one subscription"
-            )
+        value = fitting(record)
         if not follows(record, await self.read()):
-            raise WriteLost(f"the record of subscription {record.subscription!r} was changed by another writer")
+            raise lost(record)
         self._store.set(KEY, value)
+
+    async def history(self, count: int) -> list[Entry]:
+        return own_history(await self.read(), count)
+
+
+def fitting(record: Record) -> dict[str, Any]:
+    """The record as the state store takes it. Raises RecordTooLarge, naming the keep that has room."""
+    value = record.to_json()
+    size = len(json.dumps(value).encode())
+    if size > LIMIT_BYTES:
+        raise RecordTooLarge(
+            f"the record of subscription {record.subscription!r} has {size} bytes, the Airflow ledger keeps "
+            f"{LIMIT_BYTES}; move it to the object store, which has room (ledger='s3://bucket/prefix', or abfss, gs, file: "
+            f"databricks-bridge subscription move), or use fewer sources in one subscription"
+        )
+    return value
 
 
 def ledger_of(context: Any, asset: Any, subscription: str) -> AirflowLedger:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from databricks_bridge.core.errors import WriteLost
 from databricks_bridge.core.record import Record, record_from_json
-from databricks_bridge.ledgers.protocol import follows
+from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
 
 
 class MemoryLedger:
@@ -20,5 +19,8 @@ class MemoryLedger:
 
     async def write(self, record: Record) -> None:
         if not follows(record, await self.read()):
-            raise WriteLost(f"the record of subscription {record.subscription!r} was changed by another writer")
+            raise lost(record)
         self._stored = json.dumps(record.to_json())
+
+    async def history(self, count: int) -> list[Entry]:
+        return own_history(await self.read(), count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from databricks_bridge.assets.subscription import Subscription
-    from databricks_bridge.core.acts import AwaitRun, Finish
+    from databricks_bridge.core.acts import AwaitRun, Finish, Pause, Proved
+    from databricks_bridge.core.positions import Range
+    from databricks_bridge.core.record import Claim
+    from databricks_bridge.triggers.polling import PollingTrigger
+
+    Postcondition = Callable[[Sequence[Range], int], bool | str]
 
 LONGEST_WAIT = timedelta(days=60)
 """Databricks keeps runs for 60 days (`jobs/runs/get-output`); no wait can be longer than that."""
@@ -36,7 +41,9 @@ class DatabricksIncrementalRunOperator(BaseOperator):
 
     Give `job_id` or `job_name` (exact). `job_parameters` are the author's own, strings; those of the claim are listed in
     `databricks_bridge.core.parameters`, and the job must declare them. `on_nothing_new` is "skip" or "succeed".
-    After `max_generations` runs of one claim that failed, it is blocked. Returns `{"run_id", "ranges", "reason"}`.
+    After `max_generations` runs of one claim that failed, it is blocked. With `wait=True` the operator needs no sensor: it
+    waits for something new and applies the subscription's timers. `postcondition(ranges, run_id)` is asked after a success
+    and before the commit: True proves it; False, or text that says why, makes it a failed run. Returns `{"run_id", "ranges", "reason"}`.
     Raises RunFailed, ClaimError, SourceError, LedgerError, WorkspaceError.
     """
 
@@ -55,6 +62,8 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         on_nothing_new: Literal["skip", "succeed"] = "skip",
         max_generations: int = 3,
         poll_interval: timedelta = timedelta(seconds=30),
+        wait: bool = False,
+        postcondition: Postcondition | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
@@ -75,6 +84,8 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         self.on_nothing_new = on_nothing_new
         self.max_generations = max_generations
         self.poll_interval = poll_interval
+        self.wait = wait
+        self.postcondition = postcondition
         self.deferrable = deferrable
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -90,16 +101,16 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         raise_for(event)
         if event["status"] == "deadline":
             raise AirflowTaskTimeout(
-                f"the run was not over at {event['deadline']}; it goes on, the next try follows it"
+                f"not done at {event['deadline']}; a run that was started goes on, the next try follows it"
             )
         return self._go_on(context, datetime.fromisoformat(event["deadline"]))
 
     def _go_on(self, context: Context, deadline: datetime) -> dict[str, Any] | None:
-        from databricks_bridge.core.acts import AwaitRun
+        from databricks_bridge.core.acts import Finish
 
         act = asyncio.run(self._drive(context))
-        if isinstance(act, AwaitRun):
-            self._defer(act.run_id, deadline)
+        if not isinstance(act, Finish):
+            self.defer(trigger=self._trigger(act, deadline), method_name="execute_complete")
             return None
         if not act.ranges:
             self.log.info("%s", act.reason)
@@ -108,20 +119,23 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         ranges = [one.to_json() for one in act.ranges if not one.empty]
         return {"run_id": act.run_id, "ranges": ranges, "reason": act.reason}
 
-    def _defer(self, run_id: int, deadline: datetime) -> None:
+    def _trigger(self, act: AwaitRun | Pause, deadline: datetime) -> PollingTrigger:
+        from databricks_bridge.core.acts import AwaitRun
+        from databricks_bridge.triggers.pause import PauseTrigger
         from databricks_bridge.triggers.run import RunTrigger
+        from databricks_bridge.triggers.subscription import SubscriptionTrigger
 
-        self.defer(
-            trigger=RunTrigger(
-                databricks_conn_id=self.databricks_conn_id,
-                run_id=run_id,
-                poll_interval=self.poll_interval.total_seconds(),
-                deadline=deadline.isoformat(),
-            ),
-            method_name="execute_complete",
-        )
+        seconds, until = self.poll_interval.total_seconds(), deadline.isoformat()
+        if isinstance(act, AwaitRun):
+            return RunTrigger(
+                databricks_conn_id=self.databricks_conn_id, run_id=act.run_id, poll_interval=seconds, deadline=until
+            )
+        self.log.info("pausing until %s: %s", act.until.isoformat(), act.reason)
+        if act.looking is not None:
+            return SubscriptionTrigger.of(self.subscription.spec, act.looking, poll_interval=seconds, deadline=until)
+        return PauseTrigger(until=act.until.isoformat(), deadline=until)
 
-    async def _drive(self, context: Context) -> Finish | AwaitRun:
+    async def _drive(self, context: Context) -> Finish | AwaitRun | Pause:
         from databricks_bridge.core.claims import Plan
         from databricks_bridge.core.record import Target
         from databricks_bridge.feeds.driver import Driver
@@ -138,7 +152,17 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             target = Target(
                 workspace.host, await workspace.workspace_id(), await job_of(workspace, wanted, self.job_name)
             )
-            plan = Plan(spec, target, self.job_parameters or {}, self.max_generations)
+            own = {} if self.job_parameters is None else self.job_parameters
+            check_own(own, spec.sources)
+            plan = Plan(
+                spec,
+                target,
+                own,
+                self.max_generations,
+                postcondition=self.postcondition is not None,
+                wait=self.wait,
+                poll=self.poll_interval,
+            )
             driver = Driver(
                 plan,
                 ledger,
@@ -146,8 +170,15 @@ class DatabricksIncrementalRunOperator(BaseOperator):
                 workspace,
                 poll_interval=self.poll_interval,
                 on_run=lambda run: self._show(context, run),
+                prove=self._prove,
             )
             return await driver.drive(follow=not self.deferrable)
+
+    async def _prove(self, claim: Claim, run_id: int) -> Proved:
+        from databricks_bridge.core.acts import Proved
+
+        said = self.postcondition(claim.ranges, run_id) if self.postcondition else True
+        return Proved(said is True, "" if said is True else str(said or "it says no"))
 
     def _show(self, context: Context, run: Mapping[str, Any]) -> None:
         """Push run id and page for the link and for whoever looks on; pushed again only when the run is another."""

@@ -56,13 +56,10 @@ class DatabricksSubscriptionSensor(BaseSensorOperator):
         from databricks_bridge.triggers.subscription import SubscriptionTrigger
 
         timeout = timedelta(seconds=self.timeout)
-        claimed_at = record.last_claimed_at if record else None
-        marks = record.watermarks if record else {}
         self.defer(
-            trigger=SubscriptionTrigger(
-                subscription=self.subscription.spec.to_json(),
-                watermarks={alias: mark.to_json() for alias, mark in sorted(marks.items())},
-                last_claimed_at=claimed_at.isoformat() if claimed_at else None,
+            trigger=SubscriptionTrigger.of(
+                self.subscription.spec,
+                record,
                 poll_interval=float(self.poke_interval),
                 deadline=(datetime.now(UTC) + timeout).isoformat(),
             ),

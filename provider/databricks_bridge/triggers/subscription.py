@@ -8,7 +8,8 @@ from typing import Any
 
 from databricks_bridge.core.policy import Ready
 from databricks_bridge.core.positions import position_from_json
-from databricks_bridge.core.subscription import spec_from_json
+from databricks_bridge.core.record import Record
+from databricks_bridge.core.subscription import SubscriptionSpec, spec_from_json
 from databricks_bridge.core.waiting import decide_wait
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.hooks.databricks import open_workspace
@@ -37,6 +38,21 @@ class SubscriptionTrigger(PollingTrigger):
         self.last_claimed_at = last_claimed_at
         self._looker: Looker | None = None
         self._told = ""
+
+    @classmethod
+    def of(
+        cls, spec: SubscriptionSpec, record: Record | None, *, poll_interval: float, deadline: str
+    ) -> SubscriptionTrigger:
+        """The wait of this subscription from its record on."""
+        marks = record.watermarks if record else {}
+        claimed_at = record.last_claimed_at if record else None
+        return cls(
+            subscription=spec.to_json(),
+            watermarks={alias: mark.to_json() for alias, mark in sorted(marks.items())},
+            last_claimed_at=claimed_at.isoformat() if claimed_at else None,
+            poll_interval=poll_interval,
+            deadline=deadline,
+        )
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (

@@ -132,6 +132,9 @@ def _error_parts(answer: Answer, text: str) -> tuple[str | None, str, bool]:
         parsed = None
     if not isinstance(parsed, dict):
         return None, f"{_kind(answer)} instead of JSON", False
+    if isinstance(nested := parsed.get("error"), dict):
+        # the Delta API of Unity Catalog: {"error": {"message", "type", "code"}}, the code being the HTTP status
+        parsed = {"error_code": nested.get("type"), "message": nested.get("message")}
     code = parsed.get("error_code") or parsed.get("errorCode")
     form = code is not None or "message" in parsed
     return (None if code is None else str(code)), str(parsed.get("message") or "no message"), form

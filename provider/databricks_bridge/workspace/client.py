@@ -111,6 +111,10 @@ class Workspace:
         """POST of `body`. Only a `safe` one, which does the same when it arrives twice, is tried again."""
         return await self._transport.call("POST", path, body=body, safe=safe)
 
+    async def headers(self, path: str, params: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+        """The headers of a GET that was answered well, names in lower case: some APIs answer there."""
+        return await self._transport.headers(path, params=params)
+
     async def workspace_id(self) -> str:
         """The workspace's id, digits as text: from the `x-databricks-org-id` header that answers carry, else from
         `/.well-known/databricks-config`, else from the header of an answer that is asked for this alone. Cached.
@@ -257,6 +261,47 @@ class Workspace:
     async def get_table(self, full_name: str) -> Json:
         """The table's entry in Unity Catalog (`catalog.schema.table`)."""
         return await self.get(f"{_CATALOG}/tables/{quote(full_name, safe='')}")
+
+    async def find_warehouse(self, name: str) -> str:
+        """The id of the one SQL warehouse that is called exactly `name`.
+
+        Raises NotFound, or InvalidArgument naming the ids when several have the name (`sql/warehouses`).
+        """
+        answer = await self.get("/api/2.0/sql/warehouses")
+        ids = sorted(str(one["id"]) for one in answer.get("warehouses") or [] if one.get("name") == name)
+        if not ids:
+            raise NotFound(
+                f"no SQL warehouse called {name!r} in {self.host} is visible to this identity; check the name and the "
+                "permission CAN USE"
+            )
+        if len(ids) > 1:
+            raise InvalidArgument(
+                f"{len(ids)} SQL warehouses in {self.host} are called {name!r}: {', '.join(ids)}; give the id instead"
+            )
+        return ids[0]
+
+    async def execute_statement(self, warehouse_id: str, statement: str) -> Json:
+        """Starts a SQL statement that only reads, and returns at once (`sql/statements`, `wait_timeout` 0 s).
+
+        Poll it with `get_statement`. It starts the warehouse when that is stopped.
+        """
+        body = {
+            "warehouse_id": warehouse_id,
+            "statement": statement,
+            "wait_timeout": "0s",
+            "on_wait_timeout": "CONTINUE",
+            "disposition": "INLINE",
+            "format": "JSON_ARRAY",
+        }
+        return await self.post("/api/2.0/sql/statements", body, safe=True)
+
+    async def get_statement(self, statement_id: str) -> Json:
+        """The statement's state and, once it has succeeded, its result. A FAILED statement is a good answer here."""
+        return await self.get(f"/api/2.0/sql/statements/{quote(statement_id, safe='')}")
+
+    async def cancel_statement(self, statement_id: str) -> None:
+        """Asks for the statement to be cancelled. Asking twice does no harm."""
+        await self.post(f"/api/2.0/sql/statements/{quote(statement_id, safe='')}/cancel", {}, safe=True)
 
     async def temporary_table_credentials(self, table_id: str) -> Json:
         """Storage credentials to read one table, with their `expiration_time` in epoch milliseconds.

@@ -84,11 +84,20 @@ class Transport:
         safe: bool = True,
     ) -> dict[str, Any]:
         """The JSON answer of one call. Without `safe` it is sent once, or twice when the first try was a 401."""
+        return (await self._answered(method, path, params, body, safe))[0]
+
+    async def headers(self, path: str, *, params: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+        """The headers of a GET that was answered well, their names in lower case."""
+        return (await self._answered("GET", path, params, None, safe=True))[1]
+
+    async def _answered(
+        self, method: str, path: str, params: Mapping[str, Any] | None, body: Mapping[str, Any] | None, safe: bool
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
         url = URL(self.host + path, encoded=True).update_query(_query(params))
         started = self._clock()
         renewed = False
 
-        async def one() -> dict[str, Any]:
+        async def one() -> tuple[dict[str, Any], Mapping[str, str]]:
             nonlocal renewed
             renewals = self._renewals
             try:
@@ -138,7 +147,7 @@ class Transport:
 
     async def _once(
         self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
         where = f"{method} {path} at {self.host}"
         async with self._limits.bucket(method, path):
             credentials = await self._authorize()
@@ -161,7 +170,8 @@ class Transport:
         if (org_id := headers.get(_ORG_ID, "0")) != "0":
             self.org_id = org_id
         secrets = [part for value in credentials.values() for part in (value, value.split(" ", 1)[-1])]
-        return answers.read(answers.Answer(where, status, headers, content), now=self._now(), secrets=secrets)
+        answer = answers.Answer(where, status, headers, content)
+        return answers.read(answer, now=self._now(), secrets=secrets), headers
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -1,0 +1,149 @@
+"""A table that Unity Catalog knows by name, read from its log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, NotFound, NotPermitted
+from databricks_bridge.delta.identifiers import plain
+from databricks_bridge.delta.locations import Kind, Location, parse_location
+from databricks_bridge.delta.log import DeltaLog
+from databricks_bridge.delta.model import CommitSummary, LatestVersion
+from databricks_bridge.delta.vending import TableStore
+
+if TYPE_CHECKING:
+    from databricks_bridge.workspace.client import Workspace
+
+_RECHECK = timedelta(minutes=5)
+_DELTA_FORMATS = ("DELTA", "DELTA_UNIFORM_ICEBERG", "DELTA_UNIFORM_HUDI")
+_CATALOG_MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
+_NO_LOG = {
+    "VIEW": "a view has no versions of its own; name the tables that it reads",
+    "METRIC_VIEW": "a metric view has no versions of its own; name the tables that it reads",
+    "MATERIALIZED_VIEW": "a materialized view's log cannot be read from outside; name the tables that it reads, or read "
+    "its version by SQL (via='sql')",
+    "STREAMING_TABLE": "a streaming table's log cannot be read from outside; name its source tables, wait for the "
+    "pipeline's runs with TriggeredRuns, or read its version by SQL (via='sql')",
+    "FOREIGN": "a foreign table lives in another system and has no Delta log here",
+}
+
+
+class NamedTable:
+    """A table of Unity Catalog, by its log; a VersionSource. The name is looked up again every five minutes."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        full_name: str,
+        *,
+        now: Callable[[], datetime],
+        region_of: Callable[[str], Awaitable[str | None]],
+    ) -> None:
+        self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
+        self._turn = asyncio.Lock()
+        self._checked: datetime | None = None
+        self._place: tuple[str, Location] | None = None
+        self._store: TableStore | None = None
+        self._log: DeltaLog | None = None
+
+    def __repr__(self) -> str:
+        return f"NamedTable({self._name!r}, {self._workspace!r})"
+
+    async def latest(self, known: int | None = None) -> LatestVersion | None:
+        """See `VersionSource.latest`."""
+        log, fresh = await self._current()
+        try:
+            found = await log.latest(known)
+            if found is not None or fresh:
+                return found
+        except (NotAuthenticated, NotFound, NotPermitted):
+            if fresh:
+                raise
+        # the table may have left this name, or the credentials may have been withdrawn early
+        return await (await self.resolve()).latest(known)
+
+    async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
+        """See `VersionSource.commits`."""
+        log, _ = await self._current()
+        async for commit in log.commits(from_exclusive, to_inclusive):
+            yield commit
+
+    async def resolve(self) -> DeltaLog:
+        """Looks the name up in the catalog, now, and asks for new credentials at the next look."""
+        async with self._turn:
+            if self._store is not None:
+                self._store.forget()
+            return await self._resolve()
+
+    def adopt(self, entry: dict[str, Any]) -> DeltaLog:
+        """Takes an entry of the catalog that was read just now. Raises InvalidArgument when its log cannot be read."""
+        location = readable_location(self._name, entry)
+        table_id = str(entry.get("table_id") or "")
+        if self._log is None or (table_id, location) != self._place:
+            self._place = (table_id, location)
+            self._store = TableStore(self._workspace, table_id, location, now=self._now, region_of=self._region_of)
+            self._log = DeltaLog(self._store.open, self._name, table_id=table_id or None, now=self._now)
+        self._checked = self._now()
+        return self._log
+
+    async def _current(self) -> tuple[DeltaLog, bool]:
+        async with self._turn:
+            if self._log is None or self._checked is None or self._now() - self._checked >= _RECHECK:
+                return await self._resolve(), True
+            return self._log, False
+
+    async def _resolve(self) -> DeltaLog:
+        return self.adopt(await self._workspace.get_table(plain(self._name)))
+
+
+def catalog_managed(entry: dict[str, Any]) -> bool:
+    """Whether the catalog, not the log, knows this table's newest commits."""
+    properties = entry.get("properties") or {}
+    return any(properties.get(key) == "supported" for key in _CATALOG_MANAGED)
+
+
+def readable_location(name: str, entry: dict[str, Any]) -> Location:
+    """Where the log of this catalog entry is. Raises InvalidArgument when there is none that we may read."""
+    if catalog_managed(entry):
+        raise refused(
+            name,
+            "it is catalog-managed (table feature catalogManaged): its newest commits are known to "
+            "Unity Catalog alone, and its log in storage may lag behind; read its version from the catalog "
+            "(via='catalog') or by SQL (via='sql')",
+        )
+    return storage_of(name, entry)
+
+
+def storage_of(name: str, entry: dict[str, Any]) -> Location:
+    """Where the files of this catalog entry are, whoever knows its commits. Raises InvalidArgument."""
+    kind, form = str(entry.get("table_type")), str(entry.get("data_source_format"))
+    if form in ("DELTASHARING", "DELTA_SHARING"):
+        raise refused(
+            name,
+            "it is shared with this metastore, and its log stays with its provider; name the provider's "
+            "table and connection, and this name as read_as",
+        )
+    if kind in _NO_LOG:
+        raise refused(name, _NO_LOG[kind])
+    if form not in _DELTA_FORMATS:
+        raise refused(name, f"its format is {form}, not DELTA, and only Delta tables have a Delta log")
+    if not entry.get("storage_location"):
+        raise refused(name, f"the catalog gives no storage_location for this {kind} table")
+    location = parse_location(str(entry["storage_location"]))
+    if location.kind is not Kind.FILE and (
+        entry.get("row_filter") or any(column.get("mask") for column in entry.get("columns") or [])
+    ):
+        raise refused(
+            name,
+            "it has a row filter or a column mask, and Unity Catalog gives no storage credentials for "
+            "such tables; read its version by SQL (via='sql')",
+        )
+    return location
+
+
+def refused(name: str, why: str) -> InvalidArgument:
+    """The error for a table whose log cannot be read."""
+    return InvalidArgument(f"the version of {name} cannot be read from its log: {why}")

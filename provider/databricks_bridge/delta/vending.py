@@ -1,0 +1,61 @@
+"""The object store of one table, with credentials that Unity Catalog gives and that are renewed in time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from databricks_bridge.delta import credentials
+from databricks_bridge.delta.locations import Kind, Location, open_folder
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+    from databricks_bridge.workspace.client import Workspace
+
+_AHEAD = timedelta(minutes=5)
+
+
+class TableStore:
+    """Opens the store of a table's folder, rooted there; credentials are renewed five minutes before they expire."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        table_id: str,
+        location: Location,
+        *,
+        now: Callable[[], datetime],
+        region_of: Callable[[str], Awaitable[str | None]],
+    ) -> None:
+        self._workspace, self._table_id, self._location = workspace, table_id, location
+        self._now, self._region_of = now, region_of
+        self._store: ObjectStore | None = None
+        self._until: datetime | None = None
+        self._region: str | None = None
+
+    def forget(self) -> None:
+        """Asks for new credentials at the next opening."""
+        self._store = None
+
+    async def open(self) -> ObjectStore:
+        """The store as it may be used now. Raises what the catalog's refusals are called."""
+        if self._location.kind is Kind.FILE:
+            return open_folder(self._location.path)
+        now = self._now()
+        if self._store is None or self._until is None or now >= self._until - _AHEAD:
+            answer = await self._workspace.temporary_table_credentials(self._table_id)
+            if self._location.kind is Kind.S3 and self._region is None:
+                self._region = await self._find_region()
+            self._until = credentials.expires(answer, now)
+            self._store = credentials.open_store(self._location, answer, until=self._until, region=self._region)
+        return self._store
+
+    async def _find_region(self) -> str | None:
+        """The bucket's region; where S3 does not tell, the metastore's, which is nearly always the same."""
+        found = await self._region_of(self._location.bucket)
+        if found is None:
+            summary = await self._workspace.get("/api/2.1/unity-catalog/metastore_summary")
+            found = str(summary["region"]) if summary.get("region") else None
+        return found

@@ -1,0 +1,220 @@
+"""The object-store keep: an append-only log, one numbered file for each transition, each holding the whole record.
+
+It rests on two operations, as Delta does: put-if-absent, and a listing that shows what was put. The number of a file is
+the revision of its record, so put-if-absent is the compare-and-set. Every writer puts a nonce of its own beside
+the record: whoever finds its own nonce in the way has written, and only the answer was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from databricks_bridge.core.errors import LedgerError
+from databricks_bridge.core.record import Record, record_from_json
+from databricks_bridge.ledgers.objects import AlreadyThere, Found, Objects, StoreObjects
+from databricks_bridge.ledgers.protocol import Entry, follows, lost
+
+log = logging.getLogger(__name__)
+
+KEPT = 1000
+"""How many of the newest transitions are kept."""
+
+PRUNE_EVERY = 50
+"""Old transitions are looked for once in so many writes."""
+
+HINT = "_latest"
+"""Holds a revision that was the newest once. It shortens a listing and is believed in nothing."""
+
+CHECK = "_put_if_absent"
+_NAME = re.compile(r"(\d{20})\.json")
+
+
+def name_of(revision: int) -> str:
+    """The file of a revision; names sort as their numbers do."""
+    return f"{revision:020d}.json"
+
+
+def _random_nonce() -> str:
+    return uuid.uuid4().hex
+
+
+class ObjectStoreLedger:
+    """One subscription's log. `where` names it in messages; `nonce` is injected for tests."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        where: str,
+        *,
+        kept: int = KEPT,
+        prune_every: int = PRUNE_EVERY,
+        nonce: Callable[[], str] = _random_nonce,
+    ) -> None:
+        self._objects, self._where = objects, where
+        self._kept, self._prune_every, self._nonce = kept, prune_every, nonce
+        self._checked = False
+
+    def __repr__(self) -> str:
+        return f"ObjectStoreLedger({self._where!r})"
+
+    async def read(self) -> Record | None:
+        newest = await self._newest()
+        return None if newest is None else (await self._whole(newest))[1]
+
+    async def write(self, record: Record) -> None:
+        await self._check_store()
+        if not follows(record, await self.read()):
+            raise lost(record)
+        nonce = self._nonce()
+        data = json.dumps({"nonce": nonce, "record": record.to_json()}).encode()
+        try:
+            await self._objects.create(name_of(record.revision), data)
+        except AlreadyThere:
+            if not await self._is_ours(record.revision, nonce):
+                raise lost(record) from None
+        except LedgerError as error:
+            # The put may have happened all the same. Where it did not, nothing was written.
+            if await self._objects.get(name_of(record.revision)) is None:
+                raise
+            if not await self._is_ours(record.revision, nonce):
+                raise lost(record) from error
+        await self._refuse_stale(record)
+        await self._tidy(record.revision)
+
+    async def history(self, count: int) -> list[Entry]:
+        found = await self._listed(None)
+        entries = []
+        for revision in sorted(found)[-count:] if count > 0 else []:
+            try:
+                record = (await self._whole(revision))[1]
+            except LedgerError as error:
+                entries.append(Entry(revision, found[revision].at, f"(unreadable: {error})"))
+                continue
+            what = record.history[-1].what if record.history else "written"
+            entries.append(Entry(revision, found[revision].at, what))
+        return entries
+
+    async def _newest(self) -> int | None:
+        hint = await self._hint()
+        # Exclusive, so one before the hint: its own file must be seen. Nothing there means that the hint lies.
+        found = await self._listed(name_of(hint - 1)) if hint else {}
+        if not found:
+            found = await self._listed(None)
+        return max(found, default=None)
+
+    async def _hint(self) -> int | None:
+        data = (await self._objects.get(HINT)) or b""
+        return int(data) if data.isdigit() and len(data) <= 20 and int(data) > 0 else None
+
+    async def _listed(self, after: str | None) -> dict[int, Found]:
+        found: dict[int, Found] = {}
+        async for one in self._objects.scan(after):
+            if match := _NAME.fullmatch(one.key):
+                found[int(match[1])] = one
+        return found
+
+    async def _whole(self, revision: int) -> tuple[str, Record]:
+        """Nonce and record of a file. One that is there but not whole is an error: guessing could lose a claim."""
+        data = await self._objects.get(name_of(revision))
+        try:
+            value: dict[str, Any] = json.loads(data or b"")
+            nonce, content = str(value["nonce"]), value["record"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerError(
+                f"{name_of(revision)} in the ledger at {self._where} is not whole ({error!r}); look at it and at the file "
+                "before it, and delete it to go back by this one transition: the claim's token finds its run again"
+            ) from error
+        record = record_from_json(content)
+        if record.revision != revision:
+            raise LedgerError(f"{name_of(revision)} in the ledger at {self._where} holds revision {record.revision}")
+        return nonce, record
+
+    async def _is_ours(self, revision: int, nonce: str) -> bool:
+        return (await self._whole(revision))[0] == nonce
+
+    async def _refuse_stale(self, record: Record) -> None:
+        """A writer that slept while its number was pruned puts it again without hindrance: it has not written.
+
+        Half of what is kept is far more than can be written during one put; losing a write that happened is harmless,
+        for the reader finds it.
+        """
+        newer = await self._listed(name_of(record.revision))
+        if len(newer) >= max(self._kept // 2, 1):
+            raise lost(record)
+
+    async def _check_store(self) -> None:
+        """Once for each process: the store must refuse to put what is there."""
+        if self._checked:
+            return
+        for _ in range(2):
+            try:
+                await self._objects.create(
+                    CHECK, b"this file is put twice: a store that takes it twice cannot keep a ledger\n"
+                )
+            except AlreadyThere:
+                self._checked = True
+                return
+        raise LedgerError(
+            f"the store at {self._where} took a second put-if-absent of one key, so two writers could overwrite each other; "
+            "use a store with conditional writes (S3, Azure, GCS, a local folder), or the Airflow ledger"
+        )
+
+    async def _tidy(self, revision: int) -> None:
+        """Hint and pruning; the record is written, so neither may fail the write. Oldest first: no gap if it dies."""
+        try:
+            await self._objects.put(HINT, str(revision).encode())
+            if revision % self._prune_every == 0:
+                found = sorted(await self._listed(None))
+                await self._objects.delete([name_of(one) for one in found if one <= revision - self._kept])
+        except LedgerError as error:
+            log.warning("revision %s is written, but not all is tidy: %s", revision, error)
+
+
+class ObjectStoreKeep:
+    """All subscriptions below one URL: `s3://bucket/prefix`, `gs://`, `abfss://`, `file:///folder`.
+
+    Credentials and region come from the environment, as the cloud's own tools read them.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self._store: Any = None
+
+    def ledger(self, subscription: str) -> ObjectStoreLedger:
+        where = f"{self._url}/{subscription}"
+        return ObjectStoreLedger(StoreObjects(self._open, subscription, where), where)
+
+    async def names(self) -> list[str]:
+        folders = await StoreObjects(self._open, "", self._url).folders()
+        return [name for name in folders if await self.ledger(name).read() is not None]
+
+    def _open(self) -> Any:
+        if self._store is None:
+            self._store = _open_url(self._url)
+        return self._store
+
+
+def _open_url(url: str) -> Any:
+    from urllib.parse import unquote, urlsplit
+
+    from obstore.store import LocalStore, from_url
+
+    if url.startswith("file:"):
+        return LocalStore(unquote(urlsplit(url).path) or "/", mkdir=True)
+    plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
+    return from_url(
+        url,
+        client_options={
+            "connect_timeout": timedelta(seconds=10),
+            "timeout": timedelta(seconds=30),
+            **({"allow_http": True} if plain else {}),
+        },
+        retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
+    )

@@ -1,0 +1,132 @@
+"""The four things that the object-store keep asks of a store, with obstore's errors made ours. The seam for faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from databricks_bridge.core.errors import LedgerError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+
+class AlreadyThere(Exception):
+    """Put-if-absent found something under the key: another writer's, or our own from a try whose answer was lost."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A listed object. `at` is the store's own Last-Modified."""
+
+    key: str
+    at: datetime
+
+
+class Objects(Protocol):
+    """Keys below one folder of a store. Every method raises LedgerError when the store gave no usable answer."""
+
+    async def get(self, key: str) -> bytes | None:
+        """The whole object, None where there is none."""
+        ...
+
+    async def create(self, key: str, data: bytes) -> None:
+        """Put if absent. Raises AlreadyThere. After a LedgerError the object may be there or not."""
+        ...
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Put, over whatever is there."""
+        ...
+
+    async def delete(self, keys: list[str]) -> None:
+        """Delete these, in this order as far as the store has one. A key that is gone is no error."""
+        ...
+
+    def scan(self, after: str | None = None) -> AsyncIterator[Found]:
+        """The objects with a key after `after` (exclusive), in no promised order."""
+        ...
+
+
+class StoreObjects:
+    """`Objects` below `folder` of an obstore store, which is opened when it is first used. `where` is for messages."""
+
+    def __init__(self, open_store: Callable[[], ObjectStore], folder: str, where: str) -> None:
+        self._open, self._folder, self._where = open_store, folder, where
+        self._opened: ObjectStore | None = None
+
+    @property
+    def _store(self) -> ObjectStore:
+        if self._opened is None:
+            with self._translated("open"):
+                self._opened = self._open()
+        return self._opened
+
+    async def get(self, key: str) -> bytes | None:
+        import obstore
+
+        with self._translated(f"read {key} of"):
+            try:
+                answer = await obstore.get_async(self._store, self._path(key))
+                return bytes(await answer.bytes_async())
+            except FileNotFoundError:
+                return None
+
+    async def create(self, key: str, data: bytes) -> None:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._translated(f"write {key} of"):
+            try:
+                await obstore.put_async(self._store, self._path(key), data, mode="create")
+            except (AlreadyExistsError, PreconditionError) as error:
+                raise AlreadyThere(key) from error
+
+    async def put(self, key: str, data: bytes) -> None:
+        import obstore
+
+        with self._translated(f"write {key} of"):
+            await obstore.put_async(self._store, self._path(key), data, use_multipart=False)
+
+    async def delete(self, keys: list[str]) -> None:
+        import obstore
+
+        with self._translated("delete from"):
+            for key in keys:
+                try:
+                    await obstore.delete_async(self._store, self._path(key))
+                except FileNotFoundError:
+                    continue
+
+    async def scan(self, after: str | None = None) -> AsyncIterator[Found]:
+        import obstore
+
+        with self._translated("list"):
+            offset = self._path(after) if after else None
+            async for chunk in obstore.list(self._store, self._folder, offset=offset, chunk_size=1000):
+                for one in chunk:
+                    yield Found(one["path"].rpartition("/")[2], one["last_modified"])
+
+    async def folders(self) -> list[str]:
+        """The names of the folders directly below, sorted."""
+        import obstore
+
+        with self._translated("list"):
+            found = await obstore.list_with_delimiter_async(self._store, self._folder or None)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+
+    def _path(self, key: str) -> str:
+        return f"{self._folder}/{key}" if self._folder else key
+
+    @contextmanager
+    def _translated(self, act: str) -> Iterator[None]:
+        """An obstore error's first line says what happened; the rest is Rust's debug print of the request."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            said = str(error).partition("\n")[0]
+            raise LedgerError(f"cannot {act} the ledger at {self._where}: {type(error).__name__}: {said}") from error
