@@ -49,6 +49,11 @@ class Places:
         return self.home / "processes.json"
 
     @property
+    def lock(self) -> Path:
+        """Held while a demo is being told in this folder."""
+        return self.home / "lock"
+
+    @property
     def story(self) -> Path:
         """What the proof cannot see elsewhere: the task that was killed, the run that new data overtook."""
         return self.home / "story.json"

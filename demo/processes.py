@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,28 @@ import psutil
 from demo.places import DemoFailed, Places
 
 STOP_SECONDS = 20.0
+
+
+class AlreadyRunning(Exception):
+    """Another demo is being told in the same folder."""
+
+
+@contextmanager
+def only_one(places: Places) -> Iterator[None]:
+    """Hold the folder's lock, which the system drops with the process. Raises AlreadyRunning."""
+    places.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with places.lock.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise AlreadyRunning(
+                f"a demo is running in {places.home} (pid {lock.read() or 'unknown'}); let it end or press Ctrl-C there"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from demo import evidence, history, proof
 from demo.airflow_home import USER
 from demo.history import Verdict
 from demo.places import DemoFailed, Places
-from demo.processes import Services, stop_recorded
+from demo.processes import AlreadyRunning, Services, only_one, stop_recorded
 from demo.story import Story, World
 from demo.ui import Progress
 
@@ -20,6 +20,15 @@ def run(places: Places, keep: bool) -> int:
     """0 when the proof holds, 1 when it does not or the demo failed, 130 when it was interrupted."""
     _catch_signals()
     progress = Progress()
+    try:
+        with only_one(places):
+            return _run(places, keep, progress)
+    except AlreadyRunning as refused:
+        progress.say(str(refused))
+        return 1
+
+
+def _run(places: Places, keep: bool, progress: Progress) -> int:
     services = Services(places)
     try:
         _clean(places, progress)
@@ -56,8 +65,13 @@ def _clean(places: Places, progress: Progress) -> None:
     with progress.leg("what an earlier demo left is cleared away"):
         for name in stop_recorded(places):
             progress.now(f"stopping {name}")
-        shutil.rmtree(places.home, ignore_errors=True)
-        places.home.mkdir(parents=True, mode=0o700)
+        for entry in places.home.iterdir():
+            if entry == places.lock:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink()
 
 
 def _give_up(services: Services, progress: Progress, places: Places, why: str) -> None:
@@ -86,7 +100,12 @@ def _catch_signals() -> None:
 
 
 def stop(places: Places) -> int:
-    """End what `KEEP=1` kept."""
-    stopped = stop_recorded(places)
+    """End what `KEEP=1` kept. A demo that is still being told is left to its own Ctrl-C."""
+    try:
+        with only_one(places):
+            stopped = stop_recorded(places)
+    except AlreadyRunning as refused:
+        print(refused, file=sys.stderr)
+        return 1
     print(f"stopped: {', '.join(stopped)}" if stopped else "nothing is running", file=sys.stderr)
     return 0

@@ -13,13 +13,28 @@ from databricks_bridge.cli import main
 
 def test_help_goes_to_stdout_and_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
-    assert capsys.readouterr().out.startswith("usage: databricks-bridge local up")
+    out = capsys.readouterr().out
+    assert out.startswith("usage: databricks-bridge")
+    assert all(group in out for group in ("status", "subscription", "watermark", "claim", "local"))
+    assert "exit codes: 0 done" in out
 
 
-@pytest.mark.parametrize("words", [[], ["local"], ["local", "down"], ["frobnicate"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["local"],
+        ["local", "down"],
+        ["frobnicate"],
+        ["watermark"],
+        ["watermark", "rewind", "delays", "flights", "3"],
+        ["claim", "resolve", "delays", "--as", "maybe", "--why", "x"],
+        ["watermark", "rebuild", "delays", "--why", "x"],
+    ],
+)
 def test_an_unknown_command_is_refused_with_the_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
-    assert "usage: databricks-bridge local up" in capsys.readouterr().err
+    assert "usage: databricks-bridge" in capsys.readouterr().err
 
 
 def test_local_up_hands_on_its_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -28,6 +43,16 @@ def test_local_up_hands_on_its_options(capsys: pytest.CaptureFixture[str], tmp_p
     assert "met" in capsys.readouterr().err
 
 
-def test_importing_the_command_does_not_import_the_local_workspace() -> None:
-    code = "import sys, databricks_bridge.cli; sys.exit('databricks_bridge.local' in sys.modules)"
+@pytest.mark.parametrize("module", ["databricks_bridge.local", "aiohttp", "obstore", "airflow", "argparse"])
+def test_importing_the_command_imports_none_of_its_groups(module: str) -> None:
+    code = f"import sys, databricks_bridge.cli; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_command_on_a_folder_imports_neither_airflow_nor_a_client(tmp_path: Path) -> None:
+    code = (
+        "import sys; from databricks_bridge.cli import main\n"
+        f"code = main(['status', '--ledger', {tmp_path.as_uri()!r}])\n"
+        "sys.exit(code or 10 * any(name in sys.modules for name in ('airflow', 'aiohttp', 'databricks_bridge.local')))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

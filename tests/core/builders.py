@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.policy import Condition, Policy
+from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, Transition
 from databricks_bridge.core.sources import DeltaTable, Source
@@ -68,6 +68,7 @@ claims = st.builds(
     run_id=st.none() | st.integers(1, 2**53),
     status=st.sampled_from(ClaimStatus),
     failures=st.integers(0, 5),
+    idle=st.integers(0, 5),
     not_before=st.none() | moments,
 )
 records = st.builds(
@@ -86,4 +87,10 @@ policies = st.builds(
     condition=st.sampled_from(Condition),
     min_time_between_triggers=st.timedeltas(timedelta(0), timedelta(days=7)),
     wait_after_last_change=st.timedeltas(timedelta(0), timedelta(days=7)),
+)
+choices = st.builds(
+    Choices,
+    on_recreated=st.sampled_from(Choice),
+    on_replaced=st.sampled_from(Choice),
+    on_history_gap=st.sampled_from(Choice),
 )

@@ -54,6 +54,14 @@ class Script:
         self.asks(acts.ReadRecord)
         return self.answer(acts.RecordRead(record))
 
+    def survey(self, run_id: int | None = None) -> Script:
+        self.asks(acts.Survey)
+        return self.answer(acts.Surveyed(run_id))
+
+    def first_start(self) -> Script:
+        """No record, and no run that names the subscription."""
+        return self.read(None).survey()
+
     def look(self, findings: dict[str, Finding] | None = None) -> Script:
         self.asks(acts.Look)
         return self.answer(acts.Looked(NEW_FLIGHTS if findings is None else findings))
@@ -71,7 +79,7 @@ def seen(run_id: int, state: dict[str, Any], claim: Claim, error: str = "", **pa
 
 def claimed_record(plan: Plan | None = None, findings: dict[str, Finding] | None = None) -> Record:
     """A record whose first claim is written, its run not started."""
-    return Script(plan or plan_of()).read(None).look(findings).written()
+    return Script(plan or plan_of()).first_start().look(findings).written()
 
 
 def with_claim(record: Record, **changes: Any) -> Record:

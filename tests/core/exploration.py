@@ -1,8 +1,10 @@
 """Explores every interleaving of consumers that drive the real step function, over a model of everything around it.
 
-The model: one table whose version grows, one ledger (with compare-and-set, or a plain upsert), a workspace where
-run-now under a known token answers the old run, runs that succeed, fail or are skipped, and processes that die
-between any two acts. Shares no code with the protocol but the step function that it explores.
+The model: tables whose versions grow, one ledger (with compare-and-set; an upsert whose revision is checked just before,
+as in the Airflow keep; or a blind upsert), a workspace where run-now
+under a known token answers the old run, runs that succeed, fail, are skipped or succeed without having done their work
+(only the postcondition knows), and processes that die between any two acts. Shares no code with the protocol but the
+step function that it explores.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
@@ -24,55 +28,110 @@ from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.core.subscription import SubscriptionSpec
 
+
+class Keep(StrEnum):
+    """How the ledger takes a write: in one step, in two with a gap between check and write, or whatever comes."""
+
+    COMPARE_AND_SET = "compare-and-set"
+    CHECKED = "checked"
+    UPSERT = "upsert"
+
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SPEC = SubscriptionSpec("s", (DeltaTable("c.s.t"),), "earliest", Policy())
-PLAN = Plan(SPEC, Target("http://w", "1", 7), {}, max_generations=3, pause=timedelta(0))
+EARLIEST = DeltaTable("c.s.t")
+LATEST = DeltaTable("c.s.u", start="latest")
 ENDINGS = {
     "active": Ending.ACTIVE,
     "ok": Ending.SUCCEEDED,
+    "hollow": Ending.SUCCEEDED,
     "failed": Ending.FAILED,
     "skipped": Ending.NOTHING_RAN,
 }
 
 
+def plan_on(*sources: DeltaTable, postcondition: bool = False) -> Plan:
+    spec = SubscriptionSpec("s", sources or (EARLIEST,), "earliest", Policy())
+    return Plan(
+        spec, Target("http://w", "1", 7), {}, max_generations=3, pause=timedelta(0), postcondition=postcondition
+    )
+
+
 @dataclass(frozen=True)
-class Run:
+class Model:
+    """What does not change along a path: the plan, where each table ends, the ledger's kind."""
+
+    plan: Plan
+    last: tuple[int, ...]
+    keep: Keep
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return tuple(source.alias for source in self.plan.spec.sources)
+
+
+class Digested:
+    """Is part of many states: its digest is made once."""
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.blake2b(repr(self).encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True)
+class Run(Digested):
     token: str
     parameters: tuple[tuple[str, str], ...]
     state: str
 
-    @property
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self, alias: str) -> tuple[int, int]:
         given = dict(self.parameters)
-        return int(given["t_start"]) - 1, int(given["t_end"])
+        return int(given[f"{alias}_start"]) - 1, int(given[f"{alias}_end"])
 
 
 @dataclass(frozen=True)
-class Process:
+class Put:
+    """The second half of a write that was checked."""
+
+    record: Record
+
+
+@dataclass(frozen=True)
+class Process(Digested):
     memory: Memory
-    act: acts.Act
+    act: acts.Act | Put
+
+
+@dataclass(frozen=True)
+class Stored(Digested):
+    record: Record | None
 
 
 @dataclass(frozen=True)
 class World:
-    """A state of everything. `version` is the table's newest, -1 while it is empty."""
+    """A state of everything. `versions` are the tables' newest, -1 while one is empty; the counts are faults left."""
 
-    version: int
-    record: Record | None
+    versions: tuple[int, ...]
+    stored: Stored
     runs: tuple[Run, ...]
     processes: tuple[Process | None, ...]
     crashes: int
     failures: int
     skips: int
+    hollows: int
 
     def key(self) -> bytes:
-        return hashlib.blake2b(repr(self).encode(), digest_size=16).digest()
+        plain = (self.versions, len(self.runs), self.crashes, self.failures, self.skips, self.hollows)
+        parts = [run.digest for run in self.runs]
+        parts += [process.digest if process else b"-" * 16 for process in self.processes]
+        return hashlib.blake2b(b"".join([repr(plain).encode(), self.stored.digest, *parts]), digest_size=16).digest()
 
 
-def moves(world: World, last_version: int, compare_and_set: bool) -> Iterator[tuple[str, World]]:
+def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
     """Every next state, with what happened."""
-    if world.version < last_version:
-        yield f"commit {world.version + 1}", replace(world, version=world.version + 1)
+    for at, (version, last) in enumerate(zip(world.versions, model.last, strict=True)):
+        if version < last:
+            versions = (*world.versions[:at], version + 1, *world.versions[at + 1 :])
+            yield f"commit {version + 1} of {model.aliases[at]}", replace(world, versions=versions)
     for at, run in enumerate(world.runs):
         if run.state == "active":
             yield f"run {at} succeeds", _ended(world, at, "ok")
@@ -80,6 +139,8 @@ def moves(world: World, last_version: int, compare_and_set: bool) -> Iterator[tu
                 yield f"run {at} fails", replace(_ended(world, at, "failed"), failures=world.failures - 1)
             if world.skips:
                 yield f"run {at} is skipped", replace(_ended(world, at, "skipped"), skips=world.skips - 1)
+            if world.hollows:
+                yield f"run {at} is hollow", replace(_ended(world, at, "hollow"), hollows=world.hollows - 1)
     for at, process in enumerate(world.processes):
         if process is None:
             yield f"P{at} starts", _with(world, at, Process(*begin()))
@@ -89,28 +150,33 @@ def moves(world: World, last_version: int, compare_and_set: bool) -> Iterator[tu
                 f"P{at} dies before {type(process.act).__name__}",
                 replace(_with(world, at, None), crashes=world.crashes - 1),
             )
-        done = _do(world, process.act, compare_and_set)
+        if isinstance(process.act, acts.WriteRecord) and model.keep is Keep.CHECKED and _follows(world, process.act):
+            yield f"P{at} checks its write", _with(world, at, replace(process, act=Put(process.act.record)))
+            continue
+        done = _do(model, world, process.act)
         if done is not None:
             after, observation = done
-            memory, act = step(PLAN, process.memory, observation, NOW)
+            memory, act = step(model.plan, process.memory, observation, NOW)
             over = isinstance(act, acts.Finish | acts.Fail)
-            memory = replace(memory, record=_bare(memory.record, compare_and_set))
+            memory = replace(memory, record=_bare(memory.record, model.keep))
             yield f"P{at} {type(process.act).__name__}", _with(after, at, None if over else Process(memory, act))
 
 
-def _do(world: World, act: acts.Act, compare_and_set: bool) -> tuple[World, acts.Observation] | None:
+def _follows(world: World, act: acts.WriteRecord) -> bool:
+    before = world.stored.record
+    return act.record.revision == (before.revision if before else 0) + 1
+
+
+def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Observation] | None:
     match act:
         case acts.ReadRecord():
-            return world, acts.RecordRead(world.record)
-        case acts.WriteRecord(record):
-            stored = world.record.revision if world.record else 0
-            if compare_and_set and record.revision != stored + 1:
-                return world, acts.RecordLost()
-            return replace(world, record=_bare(record, compare_and_set)), acts.RecordWritten()
-        case acts.Look(record):
-            if world.version < 0:
-                return world, acts.Looked({"t": TableFinding(None, None, None)})
-            return world, acts.Looked({"t": TableFinding(TablePosition(world.version, "id", "m"), world.version, NOW)})
+            return world, acts.RecordRead(world.stored.record)
+        case acts.WriteRecord() if model.keep is not Keep.UPSERT and not _follows(world, act):
+            return world, acts.RecordLost()
+        case acts.WriteRecord(record) | Put(record):
+            return replace(world, stored=Stored(_bare(record, model.keep))), acts.RecordWritten()
+        case acts.Look():
+            return world, acts.Looked(dict(zip(model.aliases, map(_finding, world.versions), strict=True)))
         case acts.Survey():
             return world, acts.Surveyed(len(world.runs) - 1 if world.runs else None)
         case acts.FindRun(claim):
@@ -126,9 +192,17 @@ def _do(world: World, act: acts.Act, compare_and_set: bool) -> tuple[World, acts
             return world, _seen(world, run_id)
         case acts.AwaitRun(run_id):
             return None if world.runs[run_id].state == "active" else (world, _seen(world, run_id))
+        case acts.Prove(run_id=run_id):
+            return world, acts.Proved(world.runs[run_id].state == "ok")
         case acts.Pause():
             return world, acts.Woke()
     raise TypeError(f"the model does not know {act!r}")
+
+
+def _finding(version: int) -> TableFinding:
+    if version < 0:
+        return TableFinding(None, None, None)
+    return TableFinding(TablePosition(version, "id", "m"), version, NOW)
 
 
 def _seen(world: World, run_id: int) -> acts.RunSeen:
@@ -137,11 +211,11 @@ def _seen(world: World, run_id: int) -> acts.RunSeen:
     return acts.RunSeen(run_id, outcome, dict(run.parameters))
 
 
-def _bare(record: Record | None, compare_and_set: bool) -> Record | None:
+def _bare(record: Record | None, keep: Keep) -> Record | None:
     """Without what cannot matter to the protocol but would make every path a state of its own."""
     if record is None:
         return None
-    return replace(record, history=(), revision=record.revision if compare_and_set else 0)
+    return replace(record, history=(), revision=0 if keep is Keep.UPSERT else record.revision)
 
 
 def _with(world: World, at: int, process: Process | None) -> World:
@@ -152,20 +226,28 @@ def _ended(world: World, at: int, state: str) -> World:
     return replace(world, runs=(*world.runs[:at], replace(world.runs[at], state=state), *world.runs[at + 1 :]))
 
 
-def violation(world: World) -> str | None:
-    """What must never be: two runs at work, successful runs that overlap, a watermark ahead of success."""
+def violation(model: Model, world: World) -> str | None:
+    """What must never be: two runs at work, successes that overlap or leave a gap, a watermark ahead of success.
+
+    A source that starts at "latest" has no gap before its first range.
+    """
     if sum(run.state == "active" for run in world.runs) > 1:
         return "two runs at work at once"
-    succeeded = sorted(run.bounds for run in world.runs if run.state == "ok")
-    covered = -1
-    for from_, to in succeeded:
-        if from_ < covered:
-            return f"successful runs overlap: {succeeded}"
-        if from_ == covered:
+    record = world.stored.record
+    for source in model.plan.spec.sources:
+        succeeded = sorted(run.bounds(source.alias) for run in world.runs if run.state == "ok")
+        succeeded = [(from_, to) for from_, to in succeeded if from_ < to]
+        mark = record.watermarks.get(source.alias) if record else None
+        at = mark.version if isinstance(mark, TablePosition) else -1
+        covered = -1 if source is EARLIEST else succeeded[0][0] if succeeded else at
+        for from_, to in succeeded:
+            if from_ < covered:
+                return f"successful runs overlap in {source.alias}: {succeeded}"
+            if from_ > covered:
+                return f"a range of {source.alias} was lost: {succeeded}"
             covered = to
-    mark = world.record.watermarks["t"] if world.record and "t" in world.record.watermarks else None
-    if isinstance(mark, TablePosition) and mark.version > covered:
-        return f"the watermark {mark.version} is ahead of what succeeded ({covered})"
+        if at > covered:
+            return f"the watermark {at} of {source.alias} is ahead of what succeeded ({covered})"
     return None
 
 
@@ -179,13 +261,25 @@ class Exploration:
 
 
 def explore(
-    *, consumers: int, last_version: int, crashes: int, failures: int, skips: int, compare_and_set: bool
+    *,
+    plan: Plan | None = None,
+    consumers: int,
+    last: tuple[int, ...],
+    keep: Keep,
+    first: tuple[int, ...] | None = None,
+    crashes: int = 0,
+    failures: int = 0,
+    skips: int = 0,
+    hollows: int = 0,
 ) -> Exploration:
     """Visit every reachable state; then check that the end (all committed, no claim) stays reachable from each.
 
-    A claim blocked after max_generations failures waits for a person and counts as an end.
+    Each table grows from `first` (empty) to `last`. A claim blocked after max_generations failures waits for a person
+    and counts as an end.
     """
-    start = World(-1, None, (), (None,) * consumers, crashes, failures, skips)
+    model = Model(plan or plan_on(), last, keep)
+    processes = (None,) * consumers
+    start = World(first or (-1,) * len(last), Stored(None), (), processes, crashes, failures, skips, hollows)
     came_from: dict[bytes, tuple[bytes, str] | None] = {start.key(): None}
     before: dict[bytes, list[bytes]] = {}
     ends: list[bytes] = []
@@ -193,12 +287,12 @@ def explore(
     while queue:
         world = queue.popleft()
         key = world.key()
-        wrong = violation(world)
+        wrong = violation(model, world)
         if wrong:
             return Exploration(len(came_from), wrong, _path(came_from, key), 0)
-        if _is_end(world, last_version):
+        if _is_end(model, world):
             ends.append(key)
-        for what, after in moves(world, last_version, compare_and_set):
+        for what, after in moves(model, world):
             next_key = after.key()
             before.setdefault(next_key, []).append(key)
             if next_key not in came_from:
@@ -215,14 +309,14 @@ def explore(
     return Exploration(len(came_from), None, (), len(stuck), _path(came_from, stuck[0]) if stuck else ())
 
 
-def _is_end(world: World, last_version: int) -> bool:
-    record = world.record
-    if world.version < last_version or record is None:
+def _is_end(model: Model, world: World) -> bool:
+    record = world.stored.record
+    if world.versions != model.last or record is None:
         return False
     if record.claim is not None:
         return record.claim.status == "blocked"
-    mark = record.watermarks.get("t")
-    return isinstance(mark, TablePosition) and mark.version == last_version
+    marks = [record.watermarks.get(alias) for alias in model.aliases]
+    return [mark.version for mark in marks if isinstance(mark, TablePosition)] == list(model.last)
 
 
 def _path(came_from: dict[bytes, tuple[bytes, str] | None], key: bytes) -> tuple[str, ...]:

@@ -5,9 +5,18 @@ from dataclasses import replace
 import pytest
 
 from databricks_bridge.core.errors import HistoryGap, InvalidArgument, SourceError, TableRecreated, TableReplaced
-from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding, changes_of, ranges_of, settle
+from databricks_bridge.core.pending import (
+    Finding,
+    RunsFinding,
+    TableFinding,
+    changes_of,
+    identity_changes,
+    ranges_of,
+    settle,
+    starts_somewhere,
+)
 from databricks_bridge.core.policy import Choices
-from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition
+from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
 from tests.core.builders import FLIGHTS, NOW, WEATHER, at, seconds, spec_of
@@ -208,3 +217,76 @@ def test_a_source_that_became_another_kind_is_refused() -> None:
         to_of(FLIGHTS_ONLY, RunsPosition(0), found(3))
     with pytest.raises(HistoryGap, match="another kind of source"):
         to_of(spec_of(BRONZE), at(3), RunsFinding(RunsPosition(9), (1,), NOW))
+
+
+CAPPED = replace(FLIGHTS_ONLY, max_commits_per_run=2)
+
+
+@pytest.mark.parametrize(
+    ("mark", "newest", "to"),
+    [
+        (at(3), 4, at(4)),
+        (at(3), 5, at(5)),
+        (at(3), 6, TablePosition(5, "t1", "m1")),
+        (at(3), 99, TablePosition(5, "t1", "m1")),
+        (at(0), 3, TablePosition(2, "t1", "m1")),
+        (TablePosition(BEFORE_FIRST), 99, at(99)),
+    ],
+)
+def test_a_cap_ends_the_range_early_but_for_the_whole_table(
+    mark: TablePosition, newest: int, to: TablePosition
+) -> None:
+    assert to_of(CAPPED, mark, found(newest)) == to
+
+
+def test_a_backlog_is_taken_in_ranges_that_join() -> None:
+    mark: Position = at(0)
+    bounds = []
+    for _ in range(4):
+        mark = to_of(CAPPED, mark, found(7))
+        assert isinstance(mark, TablePosition)
+        bounds.append(mark.version)
+    assert bounds == [2, 4, 6, 7]
+
+
+def test_a_cap_is_for_tables() -> None:
+    position = RunsPosition(50, frozenset({1, 2, 3}))
+    spec = replace(spec_of(BRONZE), max_commits_per_run=1)
+    assert to_of(spec, RunsPosition(0), RunsFinding(position, (3, 1, 2), NOW)) == position
+
+
+@pytest.mark.parametrize(
+    ("mark", "somewhere"),
+    [
+        (at(5), True),
+        (TablePosition(0), True),
+        (TablePosition(BEFORE_FIRST), False),
+        (RunsPosition(0), False),
+        (RunsPosition(0, frozenset({1})), True),
+        (RunsPosition(5), True),
+    ],
+)
+def test_only_a_first_watermark_that_depends_on_the_look_starts_somewhere(mark: Position, somewhere: bool) -> None:
+    assert starts_somewhere({}, {"new": mark}) is somewhere
+    assert not starts_somewhere({"new": mark}, {"new": mark})
+    assert starts_somewhere({"old": at(1)}, {"old": at(1), "new": mark}) is somewhere
+
+
+def test_each_table_that_is_another_now_is_named() -> None:
+    ranges = (
+        Range("flights", "a.b.flights", at(3), at(5)),
+        Range("weather", "a.b.weather", at(1), at(1)),
+        Range("bronze", "bronze", RunsPosition(0), RunsPosition(9), (1,)),
+        Range("gone", "a.b.gone", at(1), at(2)),
+    )
+    findings: dict[str, Finding] = {
+        "flights": found(9, table_id="t2"),
+        "weather": found(0),
+        "bronze": RunsFinding(RunsPosition(0), (), None),
+    }
+    assert identity_changes(ranges, findings) == (
+        "a.b.flights is another table now, or was cut; a.b.weather is another table now, or was cut"
+    )
+    assert identity_changes(ranges, findings | {"flights": found(5), "weather": found(1)}) == ""
+    unknown = Range("flights", "a.b.flights", TablePosition(BEFORE_FIRST), TablePosition(5))
+    assert identity_changes([unknown], {"flights": found(9, table_id="t2")}) == ""

@@ -40,7 +40,7 @@ DAY = timedelta(hours=24)
 
 
 def test_look_decide_claim_run_wait_prove_commit() -> None:
-    script = Script().read(None).look()
+    script = Script().first_start().look()
     claimed = script.written()
     claim = claim_of(claimed)
     assert claimed.watermarks == {"flights": BEFORE}
@@ -70,7 +70,7 @@ def test_look_decide_claim_run_wait_prove_commit() -> None:
 def test_a_run_of_our_own_is_started_and_not_adopted() -> None:
     """Its ranges are those of the claim, also where the first start knows no identity of the table yet."""
     record = claimed_record()
-    script = Script().read(record).answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(record)))
+    script = Script().read(record).look().answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(record)))
     noted = script.written()
     assert noted.history[-1].what == "run 11 started"
     assert claim_of(noted).ranges == claim_of(record).ranges
@@ -89,22 +89,73 @@ def test_nothing_new_finishes_without_a_write() -> None:
 
 
 def test_a_first_start_at_latest_is_written_down_and_claims_nothing() -> None:
-    script = Script(replace(plan_of(), spec=spec_of(FLIGHTS, start="latest"))).read(None).look()
+    script = Script(replace(plan_of(), spec=spec_of(FLIGHTS, start="latest"))).first_start().look()
     record = script.written()
     assert (record.watermarks, record.claim, record.last_claimed_at) == ({"flights": at(5)}, None, None)
-    assert "first start of delays recorded" in script.asks(acts.Finish).reason
     assert record.history[-1].what == "started flights"
+    finish = script.read(record).look().asks(acts.Finish)
+    assert finish == acts.Finish((), None, "nothing new in flights")
 
 
-def test_a_source_added_later_starts_in_the_write_of_the_claim() -> None:
+def test_a_first_start_at_earliest_before_the_first_commit_is_recorded() -> None:
+    script = Script().first_start().look({"flights": TableFinding(None, None, None)})
+    record = script.written()
+    assert (record.watermarks, record.claim, record.history[-1].what) == ({"flights": BEFORE}, None, "started flights")
+    finish = script.asks(acts.Finish)
+    assert finish == acts.Finish((), None, "the start of delays is recorded; there is nothing yet")
+
+
+LATER = {
+    "latest": (replace(WEATHER, start="latest"), at(9, "t2"), ("10", "9")),
+    "a version": (replace(WEATHER, start=4), TablePosition(4, "t2", "m1"), ("5", "9")),
+}
+
+
+@pytest.mark.parametrize("start", LATER)
+@pytest.mark.parametrize("marks", [{}, {"flights": at(3)}], ids=["first start", "added later"])
+def test_a_start_that_depends_on_what_was_found_is_a_transition_of_its_own(
+    start: str, marks: dict[str, TablePosition]
+) -> None:
+    """Another source has data, yet the claim is made from the record as it is after the start, by every racer alike."""
+    weather, mark, given_weather = LATER[start]
+    plan = replace(plan_of(), spec=spec_of(FLIGHTS, weather))
+    findings = NEW_FLIGHTS | {"weather": TableFinding(at(9, "t2"), 9, NOW)}
+    script = Script(plan)
+    before = Record("delays", plan.consumer, marks) if marks else None
+    script = script.read(before) if before else script.first_start()
+    started = script.look(findings).written()
+    assert started.watermarks == {"flights": BEFORE} | marks | {"weather": mark}
+    assert (started.claim, started.last_claimed_at, started.epoch) == (None, None, "0")
+    assert started.history[-1].what == ("started weather" if marks else "started flights, weather")
+    claimed = script.read(started).look(findings).written()
+    assert claimed.watermarks == started.watermarks
+    given = dict(claim_of(claimed).parameters)
+    assert (given["flights_start"], given["flights_end"]) == ("4" if marks else "0", "5")
+    assert (given["weather_start"], given["weather_end"]) == given_weather
+    assert script.asks(acts.StartRun).claim == claim_of(claimed)
+
+
+def test_the_start_of_a_racer_stands_and_ours_is_decided_from_it() -> None:
     plan = replace(plan_of(), spec=spec_of(FLIGHTS, replace(WEATHER, start="latest")))
+    script = Script(plan).first_start().look(NEW_FLIGHTS | {"weather": TableFinding(at(9, "t2"), 9, NOW)})
+    script.asks(acts.WriteRecord)
+    script.answer(acts.RecordLost())
+    theirs = Record("delays", plan.consumer, {"flights": BEFORE, "weather": at(8, "t2")}, revision=1)
+    claimed = script.read(theirs).look(NEW_FLIGHTS | {"weather": TableFinding(at(9, "t2"), 9, NOW)}).written()
+    given = dict(claim_of(claimed).parameters)
+    assert (given["weather_start"], given["weather_end"]) == ("9", "9")
+    assert claimed.watermarks == theirs.watermarks
+
+
+def test_a_source_added_later_at_earliest_starts_in_the_write_of_the_claim() -> None:
+    plan = replace(plan_of(), spec=spec_of(FLIGHTS, WEATHER))
     record = Record("delays", plan.consumer, {"flights": at(3)})
     findings = NEW_FLIGHTS | {"weather": TableFinding(at(9, "t2"), 9, NOW)}
     claimed = Script(plan).read(record).look(findings).written()
-    assert claimed.watermarks == {"flights": at(3), "weather": at(9, "t2")}
+    assert claimed.watermarks == {"flights": at(3), "weather": BEFORE}
     given = dict(claim_of(claimed).parameters)
     assert (given["flights_start"], given["flights_end"]) == ("4", "5")
-    assert (given["weather_start"], given["weather_end"]) == ("10", "9")
+    assert (given["weather_start"], given["weather_end"]) == ("0", "9")
 
 
 def test_all_updated_claims_nothing_while_one_is_missing() -> None:
@@ -126,19 +177,26 @@ def test_a_source_that_needs_a_decision_fails_and_writes_nothing() -> None:
 
 
 def test_own_parameters_that_collide_fail_before_anything_is_written() -> None:
-    Script(plan_of(own_parameters={"flights_end": "9"})).read(None).look().fails(InvalidArgument)
+    Script(plan_of(own_parameters={"flights_end": "9"})).first_start().look().fails(InvalidArgument)
 
 
-def test_an_open_claim_comes_first_and_nothing_is_looked_at() -> None:
+def test_an_open_claim_comes_first_and_what_is_new_since_changes_nothing() -> None:
     record = claimed_record()
-    assert Script().read(record).asks(acts.StartRun).claim == claim_of(record)
+    later = {"flights": TableFinding(at(9), 9, NOW)}
+    assert Script().read(record).look(later).asks(acts.StartRun).claim == claim_of(record)
     assert Script().read(running_record()).asks(acts.GetRun).run_id == 11
+
+
+def test_a_process_that_wrote_the_claim_itself_starts_it_without_another_look() -> None:
+    script = Script().first_start().look()
+    record = script.written()
+    assert script.asks(acts.StartRun).claim == claim_of(record)
 
 
 def test_to_is_fixed_at_the_claim_whatever_todays_code_says() -> None:
     record = claimed_record()
     today = plan_of(replace(FLIGHTS, read_as="other_share.silver.flights"), own_parameters={"region": "CA"})
-    claim = Script(today).read(record).asks(acts.StartRun).claim
+    claim = Script(today).read(record).look().asks(acts.StartRun).claim
     assert dict(claim.parameters)["region"] == "NY"
     assert dict(claim.parameters)["flights_end"] == "5"
 
@@ -169,12 +227,12 @@ def test_another_consumer_is_refused_while_a_claim_is_open_too() -> None:
 )
 def test_the_token_is_trusted_for_24_hours(age: timedelta, act: type[acts.Act]) -> None:
     record = claimed_record()
-    assert isinstance(Script(now=NOW + age).read(record).act, act)
+    assert isinstance(Script(now=NOW + age).read(record).look().act, act)
 
 
 def test_an_old_claim_whose_run_is_found_is_followed() -> None:
     record = claimed_record()
-    script = Script(now=NOW + 2 * DAY).read(record)
+    script = Script(now=NOW + 2 * DAY).read(record).look()
     script.answer(acts.RunFound(11))
     assert script.asks(acts.GetRun).run_id == 11
     script.answer(seen(11, OK, claim_of(record)))
@@ -183,7 +241,7 @@ def test_an_old_claim_whose_run_is_found_is_followed() -> None:
 
 def test_an_old_claim_without_a_run_is_started_with_its_own_token() -> None:
     record = claimed_record()
-    script = Script(now=NOW + 2 * DAY).read(record).answer(acts.RunFound(None))
+    script = Script(now=NOW + 2 * DAY).read(record).look().answer(acts.RunFound(None))
     assert script.asks(acts.StartRun).claim.token == claim_of(record).token
 
 
@@ -201,7 +259,7 @@ def racing() -> tuple[Record, Record]:
 
 def test_the_ranges_of_a_racer_are_adopted_from_its_run() -> None:
     ours, theirs = racing()
-    script = Script().read(ours).answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(theirs)))
+    script = Script().read(ours).look().answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(theirs)))
     noted = script.written()
     claim = claim_of(noted)
     assert [one.to.version for one in claim.ranges if isinstance(one.to, TablePosition)] == [4]
@@ -213,7 +271,7 @@ def test_the_ranges_of_a_racer_are_adopted_from_its_run() -> None:
 
 def test_what_was_adopted_tells_the_next_generation_the_same_ranges() -> None:
     ours, theirs = racing()
-    script = Script().read(ours).answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(theirs)))
+    script = Script().read(ours).look().answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(theirs)))
     claim = claim_of(script.written())
     assert ranges_of(dict(claim.parameters), {})[0].to == claim.ranges[0].to
 
@@ -223,7 +281,7 @@ def test_what_was_adopted_tells_the_next_generation_the_same_ranges() -> None:
 )
 def test_a_run_that_does_not_carry_our_claim_is_a_bad_answer_and_nothing_is_written(changed: dict[str, str]) -> None:
     record = claimed_record()
-    script = Script().read(record).answer(acts.RunStarted(11)).answer(seen(11, OK, claim_of(record), **changed))
+    script = Script().read(record).look().answer(acts.RunStarted(11)).answer(seen(11, OK, claim_of(record), **changed))
     script.fails(BadAnswer)
 
 
@@ -232,7 +290,7 @@ def test_a_run_that_is_gone_makes_the_claim_undecided_and_is_named(noted: bool) 
     record = running_record() if noted else claimed_record()
     script = Script().read(record)
     if not noted:
-        script.answer(acts.RunStarted(11))
+        script.look().answer(acts.RunStarted(11))
     script.answer(acts.RunGone(11))
     undecided = script.written()
     assert claim_of(undecided).status is ClaimStatus.UNDECIDED
@@ -258,9 +316,9 @@ def test_a_lost_write_starts_again_from_the_record_as_it_is(where: str) -> None:
     record = claimed_record()
     script = Script()
     if where == "claim":
-        script.read(None).look()
+        script.first_start().look()
     elif where == "note":
-        script.read(record).answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(record)))
+        script.read(record).look().answer(acts.RunStarted(11)).answer(seen(11, RUNNING, claim_of(record)))
     else:
         noted = with_claim(record, run_id=11)
         script.read(noted).answer(seen(11, OK, claim_of(record))).read(noted)
@@ -313,11 +371,13 @@ def test_a_record_that_vanished_under_a_run_is_an_error_and_not_a_first_start() 
 
 DUE = {
     "record": (lambda: Script(), acts.RecordWritten()),
-    "findings": (lambda: Script().read(None), acts.RecordRead(None)),
-    "written claim": (lambda: Script().read(None).look(), acts.RunStarted(1)),
-    "started run": (lambda: Script().read(claimed_record()), acts.RecordWritten()),
-    "seen run": (lambda: Script().read(claimed_record()).answer(acts.RunStarted(1)), acts.RunStarted(1)),
-    "found run": (lambda: Script(now=NOW + 2 * DAY).read(claimed_record()), acts.RunStarted(1)),
+    "survey": (lambda: Script().read(None), acts.RecordRead(None)),
+    "lost record": (lambda: Script().read(None).survey(1), acts.Woke()),
+    "findings": (lambda: Script().first_start(), acts.RecordRead(None)),
+    "written claim": (lambda: Script().first_start().look(), acts.RunStarted(1)),
+    "started run": (lambda: Script().read(claimed_record()).look(), acts.RecordWritten()),
+    "seen run": (lambda: Script().read(claimed_record()).look().answer(acts.RunStarted(1)), acts.RunStarted(1)),
+    "found run": (lambda: Script(now=NOW + 2 * DAY).read(claimed_record()).look(), acts.RunStarted(1)),
     "followed run": (lambda: Script().read(running_record()), acts.Woke()),
     "pause": (lambda: Script().read(with_claim(claimed_record(), not_before=seconds(9))), acts.RecordRead(None)),
 }

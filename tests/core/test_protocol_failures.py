@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from databricks_bridge.core import acts
+from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import ClaimBlocked, RunFailed
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
-from tests.core.builders import NOW, TARGET, at, plan_of, seconds
+from tests.core.builders import NOW, TARGET, WEATHER, at, plan_of, seconds
 from tests.core.driving import (
     FAILED,
     OK,
@@ -65,13 +67,13 @@ def test_a_run_that_never_ran_pauses_and_does_not_count(state: dict[str, Any], f
     assert script.asks(acts.Pause).until == seconds(30)
     script.answer(acts.Woke())
     script.now = seconds(30)
-    assert script.read(after).asks(acts.StartRun).claim == claim
+    assert script.read(after).look().asks(acts.StartRun).claim == claim
 
 
 def test_the_pause_outlives_the_process() -> None:
     record = resumed(running_record(), SKIPPED).written()
     assert Script(now=seconds(29)).read(record).asks(acts.Pause).until == seconds(30)
-    Script(now=seconds(30)).read(record).asks(acts.StartRun)
+    Script(now=seconds(30)).read(record).look().asks(acts.StartRun)
 
 
 def test_the_pause_ends_with_the_record_read_anew() -> None:
@@ -81,13 +83,14 @@ def test_the_pause_ends_with_the_record_read_anew() -> None:
     script.asks(acts.ReadRecord)
 
 
-def test_a_reader_that_is_behind_pauses_and_does_not_count() -> None:
+@pytest.mark.parametrize("error", [BEHIND, f"notebooks.bridge.{BEHIND}", "RuntimeError: BridgeReaderBehind"])
+def test_a_reader_that_is_behind_pauses_and_does_not_count(error: str) -> None:
     record = running_record(failures=1)
-    script = resumed(record, FAILED, BEHIND)
+    script = resumed(record, FAILED, error)
     after = script.written()
     assert same_but_next(claim_of(record), claim_of(after))
-    assert claim_of(after).failures == 1
-    assert BEHIND in after.history[-1].what
+    assert (claim_of(after).failures, claim_of(after).idle) == (1, 1)
+    assert error in after.history[-1].what
     assert script.asks(acts.Pause).until == seconds(30)
 
 
@@ -95,7 +98,7 @@ def test_a_run_that_succeeded_is_never_taken_for_behind() -> None:
     resumed(running_record(), OK, BEHIND).asks(acts.ReadRecord)
 
 
-@pytest.mark.parametrize("error", ["RuntimeError: BridgeReaderBehind", "", "ValueError: no"])
+@pytest.mark.parametrize("error", ["RuntimeError: bridgereaderbehind", "", "ValueError: no"])
 def test_another_error_is_a_failure(error: str) -> None:
     assert claim_of(resumed(running_record(), FAILED, error).written()).status is ClaimStatus.FAILED
 
@@ -206,6 +209,8 @@ def test_from_the_first_failure_to_the_block_three_runs_are_started() -> None:
         script = Script().read(record)
         for _ in range(12):
             match script.act:
+                case acts.Look():
+                    script.look()
                 case acts.StartRun(claim):
                     started.append(claim.token)
                     script.answer(acts.RunStarted(len(started)))
@@ -223,7 +228,70 @@ def test_from_the_first_failure_to_the_block_three_runs_are_started() -> None:
 
 def test_a_generation_that_was_started_by_a_racer_is_adopted_too() -> None:
     record = resumed(running_record(ClaimStatus.FAILED, failures=1), FAILED).written()
-    script = Script().read(record).answer(acts.RunStarted(12)).answer(seen(12, OK, claim_of(record)))
+    script = Script().read(record).look().answer(acts.RunStarted(12)).answer(seen(12, OK, claim_of(record)))
     noted = script.written()
     assert claim_of(noted).run_id == 12
     assert with_claim(noted, run_id=None).claim == with_claim(record).claim
+
+
+def idle_pauses(plan: Plan, generations: int) -> tuple[list[timedelta], Record]:
+    """The pauses of so many generations in a row that never ran, each looked at when its pause is over."""
+    record, now, pauses = running_record(), NOW, []
+    for n in range(generations):
+        script = resumed(with_claim(record, run_id=11 + n), SKIPPED, plan=plan, now=now)
+        record = script.written()
+        until = script.asks(acts.Pause).until
+        pauses.append(until - now)
+        now = until
+    return pauses, record
+
+
+def test_the_pause_doubles_with_each_generation_that_never_ran_up_to_15_minutes() -> None:
+    pauses, record = idle_pauses(plan_of(), 8)
+    assert [pause.total_seconds() for pause in pauses] == [30, 60, 120, 240, 480, 900, 900, 900]
+    assert (claim_of(record).idle, claim_of(record).generation, claim_of(record).failures) == (8, 8, 0)
+
+
+def test_a_pause_that_is_longer_than_15_minutes_stays_as_it_was_asked_for() -> None:
+    pauses, _ = idle_pauses(plan_of(pause=timedelta(hours=1)), 3)
+    assert pauses == [timedelta(hours=1)] * 3
+
+
+def test_no_pause_stays_none() -> None:
+    script = resumed(running_record(), SKIPPED, plan=plan_of(pause=timedelta(0)))
+    assert claim_of(script.written()).not_before == NOW
+    script.asks(acts.StartRun)
+
+
+def test_a_run_that_never_runs_for_days_is_still_tried_every_15_minutes() -> None:
+    record = with_claim(running_record(), idle=1000)
+    assert claim_of(resumed(record, SKIPPED).written()).not_before == seconds(900)
+
+
+def test_a_failure_ends_the_doubling() -> None:
+    record = with_claim(running_record(ClaimStatus.FAILED, failures=1), idle=5, not_before=seconds(-1))
+    after = resumed(record, FAILED).written()
+    assert (claim_of(after).idle, claim_of(after).not_before, claim_of(after).failures) == (0, None, 1)
+    again = resumed(with_claim(after, run_id=12), SKIPPED).written()
+    assert (claim_of(again).idle, claim_of(again).not_before) == (1, seconds(30))
+
+
+def test_a_generation_that_never_ran_does_not_count_between_failures() -> None:
+    record = resumed(running_record(failures=2), SKIPPED).written()
+    assert claim_of(resumed(with_claim(record, run_id=12), FAILED).written()).status is ClaimStatus.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [(ClaimStatus.FAILED, FAILED), (ClaimStatus.OPEN, SKIPPED)], ids=["failed", "never ran"]
+)
+def test_own_parameters_are_those_of_the_claim_over_all_generations(status: ClaimStatus, state: dict[str, Any]) -> None:
+    """Also where today's code has others, or calls its tables otherwise."""
+    today = plan_of(WEATHER, own_parameters={"region": "CA", "year": "2013"})
+    record = with_claim(running_record(), status=status)
+    for generation in (1, 2):
+        record = resumed(record, state, plan=today).written()
+        given = dict(claim_of(record).parameters)
+        assert (given["region"], given["bridge_generation"]) == ("NY", str(generation))
+        assert set(given) == set(dict(claim_of(running_record()).parameters))
+        assert (given["flights_table"], given["flights_end"]) == ("ops_share.silver.flights", "5")
+        record = with_claim(record, run_id=11 + generation, status=status)

@@ -152,3 +152,10 @@ def test_order_of_sources_host_and_fingerprint_are_not_in_the_token() -> None:
     assert token_of("delays", TARGET, "0", dict(reversed(FROM.items())), 0) == token
     assert token_of("delays", Target("https://other", "1001", 7), "0", FROM, 0) == token
     assert token_of("delays", TARGET, "0", FROM | {"flights": TablePosition(3, "t1", "m1", "another")}, 0) == token
+
+
+def test_a_claim_that_was_written_before_pauses_doubled_has_no_idle_generations() -> None:
+    value = Record("s", "c", {}).to_json() | {"claim": CLAIM}
+    claim = record_from_json(value).claim
+    assert claim is not None
+    assert claim.idle == 0

@@ -11,7 +11,7 @@ from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Policy
 from databricks_bridge.core.sources import RESULT_STATES, TRIGGER_KINDS, DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources, spec_from_json
-from tests.core.builders import FLIGHTS, WEATHER, policies, spec_of
+from tests.core.builders import FLIGHTS, WEATHER, choices, policies, spec_of
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True).filter(lambda name: not name.startswith("bridge"))
 tables = st.builds(
@@ -36,6 +36,8 @@ specs = st.builds(
     st.lists(tables | runs, min_size=1, max_size=4, unique_by=lambda source: source.alias).map(tuple),
     st.sampled_from([None, "latest", "earliest"]),
     policies,
+    choices,
+    st.none() | st.integers(1, 1000),
 )
 
 
@@ -97,3 +99,17 @@ def test_one_alias_twice_is_refused() -> None:
 def test_one_source_need_not_be_a_list() -> None:
     assert as_sources(FLIGHTS) == (FLIGHTS,)
     assert as_sources([FLIGHTS, WEATHER]) == (FLIGHTS, WEATHER)
+
+
+@pytest.mark.parametrize("most", [0, -1, True, 2.0, "2"])
+def test_a_cap_that_is_no_number_from_1_on_is_refused(most: Any) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"max_commits_per_run of subscription 's' is .*; give a number from 1 on"
+    ):
+        SubscriptionSpec("s", (FLIGHTS,), "latest", Policy(), max_commits_per_run=most)
+
+
+def test_a_specification_that_was_written_before_there_were_choices_reads_as_the_defaults() -> None:
+    value = spec_of(FLIGHTS).to_json()
+    del value["choices"], value["max_commits_per_run"]
+    assert spec_from_json(value) == spec_of(FLIGHTS)

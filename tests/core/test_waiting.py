@@ -7,8 +7,8 @@ import pytest
 
 from databricks_bridge.core.claims import claimed
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided, TableRecreated
-from databricks_bridge.core.pending import TableFinding
-from databricks_bridge.core.policy import Hold, Ready
+from databricks_bridge.core.pending import Settled, TableFinding
+from databricks_bridge.core.policy import Choice, Choices, Hold, Ready
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.record import ClaimStatus, Record
 from databricks_bridge.core.waiting import decide_wait, ready_at_once
@@ -21,7 +21,7 @@ FLIGHTS_NEW = STILL | {"flights": TableFinding(at(5), 5, NOW)}
 
 
 def record_with(status: ClaimStatus) -> Record:
-    record = claimed(plan_of(FLIGHTS), None, MARKS, (Range("flights", "x", at(3), at(5)),), NOW)
+    record = claimed(plan_of(FLIGHTS), None, Settled(dict(MARKS), "0"), (Range("flights", "x", at(3), at(5)),), NOW)
     assert record.claim is not None
     return replace(record, claim=replace(record.claim, status=status, run_id=11, failures=3))
 
@@ -80,3 +80,14 @@ def test_the_settling_counts_from_the_commit() -> None:
 def test_a_wait_tells_a_source_that_needs_a_decision() -> None:
     with pytest.raises(TableRecreated):
         decide_wait(SPEC, MARKS, None, STILL | {"flights": TableFinding(at(5, "t2"), 5, NOW)}, NOW)
+
+
+def test_a_source_whose_change_has_a_choice_lets_the_consumer_go_at_once() -> None:
+    """The consumer writes down what the choice decides; timers do not hold that."""
+    chosen = replace(
+        spec_of(FLIGHTS, WEATHER, wait_after_last_change=timedelta(days=1)), choices=Choices(on_recreated=Choice.ADOPT)
+    )
+    decision = decide_wait(chosen, MARKS, NOW, STILL | {"flights": TableFinding(at(5, "t2"), None, None)}, NOW)
+    assert isinstance(decision, Ready)
+    assert decision.updated == ("flights", "weather")
+    assert decision.reason.startswith("adopt: main.silver.flights is another table now")

@@ -124,20 +124,11 @@ async def test_a_folder_that_went_away_is_looked_up_again_at_once(
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    (
-        {
-            "table_type": "VIEW",
-            "view_dependencies": {"dependencies": [{"table": {"table_full_name": "main.s.base"}}, {"function": {}}]},
-        },
-        "view .*main.s.base",
-    ),
-    ({"table_type": "METRIC_VIEW"}, "metric view"),
     ({"table_type": "MATERIALIZED_VIEW"}, "materialized view"),
     ({"table_type": "STREAMING_TABLE"}, "streaming table"),
     ({"table_type": "FOREIGN", "data_source_format": "POSTGRESQL_FORMAT"}, "foreign table"),
     ({"table_type": "MANAGED", "data_source_format": "DELTASHARING"}, "read_as"),
     ({"data_source_format": "ICEBERG"}, "ICEBERG"),
-    ({"properties": {"delta.feature.catalogManaged": "supported"}}, "catalog-managed"),
     ({"storage_location": None}, "storage_location"),
     ({"storage_location": "dbfs:/mnt/x"}, "dbfs"),
     ({"storage_location": "s3://b/t", "row_filter": {"function_name": "f"}}, "row filter"),
@@ -153,6 +144,55 @@ async def test_what_has_no_log_that_we_can_read_is_refused_by_name(
     with pytest.raises(InvalidArgument, match=why) as caught:
         await open_table(catalog.workspace, "main.s.t")
     assert "main.s.t" in str(caught.value) or "dbfs" in str(caught.value)
+
+
+async def test_the_log_of_a_catalog_managed_table_is_refused_where_it_is_asked_for(catalog: Catalog) -> None:
+    catalog.add("main.s.t", "file:///nowhere", properties={"delta.feature.catalogManaged": "supported"})
+    with pytest.raises(InvalidArgument, match=r"main\.s\.t .*catalog-managed.*via='catalog'"):
+        await open_table(catalog.workspace, "main.s.t", via="log")
+
+
+CHOICES: list[tuple[str, dict[str, Any], str]] = [
+    ("main.s.t", {"via": "log", "warehouse": "w"}, "via='sql'"),
+    ("main.s.t", {"via": "sql"}, "warehouse="),
+    ("main.s.t", {"via": "sql", "warehouse": "w", "warehouse_id": "1"}, "one of"),
+    ("main.s.t", {"via": "sharing"}, "profile="),
+    ("main.s.t", {"profile": "p"}, "via='sharing'"),
+    ("main.s.t", {"via": "telepathy"}, "log, catalog, sharing, sql"),
+    ("/a/folder", {"via": "catalog"}, "location"),
+    ("main.s.ext", {"via": "catalog"}, "EXTERNAL"),
+]
+
+
+@pytest.mark.parametrize(("name", "choice", "why"), CHOICES)
+async def test_a_choice_that_cannot_work_is_refused(
+    catalog: Catalog, name: str, choice: dict[str, Any], why: str
+) -> None:
+    catalog.add("main.s.ext", "s3://b/t", table_type="EXTERNAL")
+    with pytest.raises(InvalidArgument, match=why):
+        await open_table(catalog.workspace, name, **choice)
+
+
+async def test_the_kind_of_a_table_chooses_and_the_author_may(catalog: Catalog, folder: Folder) -> None:
+    folder.commits(0, 1)
+    catalog.add("main.s.plain", f"file://{folder.root}")
+    catalog.add("main.s.managed", "s3://b/t", properties={"delta.feature.catalogManaged": "supported"})
+    kinds = [
+        await open_table(catalog.workspace, "main.s.plain"),
+        await open_table(catalog.workspace, "main.s.managed"),
+        await open_table(catalog.workspace, "main.s.plain", via="log"),
+        await open_table(catalog.workspace, "main.s.plain", via="catalog"),
+        await open_table(catalog.workspace, "main.s.plain", via="sql", warehouse_id="1"),
+        await open_table(None, "a.b.c", via="sharing", profile={"endpoint": "https://x", "bearerToken": "t"}),
+    ]
+    assert [type(kind).__name__ for kind in kinds] == [
+        "NamedTable",
+        "CatalogManagedTable",
+        "NamedTable",
+        "CatalogManagedTable",
+        "SqlTable",
+        "SharedTable",
+    ]
 
 
 async def test_a_table_that_the_catalog_does_not_have(catalog: Catalog) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from demo.places import DemoFailed, Places
-from demo.processes import Services, stop_recorded, wait_until
+from demo.processes import AlreadyRunning, Services, only_one, stop_recorded, wait_until
 
 POLITE = (
     "import time; print('up', flush=True)\ntry: time.sleep(600)\nexcept KeyboardInterrupt: print('bye', flush=True)"
@@ -72,6 +72,17 @@ def test_a_process_that_ended_by_itself_is_a_failure_with_its_last_words(places:
     dying.process.wait(30)
     with pytest.raises(DemoFailed, match="dying ended with code 2: port in use"):
         services.check()
+
+
+def test_a_second_demo_in_the_same_folder_is_refused_and_stops_nothing(places: Places) -> None:
+    with (
+        only_one(places),
+        pytest.raises(AlreadyRunning, match=f"a demo is running in {places.home} .pid {os.getpid()}.; let it end"),
+        only_one(places),
+    ):
+        pass
+    with only_one(places):
+        pass
 
 
 def test_wait_until_gives_up_and_says_what_for(places: Places) -> None:

@@ -122,7 +122,7 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
         workspace.client.workspace.mkdirs("/bridge")
         _notebook(workspace)
     table = ("flights_table", "flights_start", "flights_end")
-    for way in ("poke", "reschedule", "deferrable"):
+    for way in ("poke", "reschedule", "deferrable", "asset"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
     _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM, "by_file_run_ids"))
     _job(workspaces["ops"], "by-file", trigger={"file_arrival": {"url": LANDING}})
@@ -159,8 +159,8 @@ def _start_airflow(places: Places, services: Services, workspaces: dict[str, Wor
     subprocess.run([*command, "db", "migrate"], env=environment, check=True, capture_output=True, timeout=180)
     services.start("airflow", [*command, "standalone"], environment, places.home)
     api = AirflowApi(home.url, airflow_home.USER, home.password)
-    wait_until(lambda: not api.unhealthy(), "Airflow", 180, services.check)
-    wait_until(lambda: {"after_runs", "mistake_missing_job"} <= api.dag_ids(), "the DAGs", 120, services.check)
+    wait_until(lambda: not api.unhealthy(), "Airflow", 400, services.check)
+    wait_until(lambda: {"after_runs", "mistake_missing_job"} <= api.dag_ids(), "the DAGs", 300, services.check)
     assert api.import_errors() == []
     return api
 

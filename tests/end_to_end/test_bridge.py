@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from itertools import pairwise
 
 import pytest
 
@@ -111,6 +112,20 @@ def test_a_killed_task_finds_its_run_again(bridge: Bridge) -> None:
     assert len(bridge.runs("gold", "consume-poke")) == before + 1
 
 
+def test_the_subscription_s_asset_starts_the_dag_for_each_commit_and_never_for_nothing(bridge: Bridge) -> None:
+    for rows in (3, 2, 1):
+        version = bridge.commit(rows, "main.watched.flights")
+        wait_until(lambda wanted=version: _consumed(bridge) == wanted, f"version {version}", 90, lambda: None)
+    runs = bridge.runs("gold", "consume-asset")
+    bounds = [(int(given(run)["flights_start"]), int(given(run)["flights_end"])) for run in runs]
+    assert bounds[0][0] == 0
+    assert all(after[0] == before[1] + 1 for before, after in pairwise(bounds))
+    assert {run["state"]["result_state"] for run in runs} == {"SUCCESS"}
+    dag_runs = bridge.airflow.dag_runs("by_asset")
+    assert {run["run_type"] for run in dag_runs} == {"asset_triggered"}
+    assert len(dag_runs) <= 2 * len(runs)
+
+
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
@@ -129,6 +144,11 @@ def test_a_mistake_fails_the_task_and_says_what_it_is(bridge: Bridge, mistake: s
         assert word in said
     assert "not-the-token" not in said
     assert bridge.deployment.token("ops") not in said
+
+
+def _consumed(bridge: Bridge) -> int:
+    ended = [run for run in bridge.runs("gold", "consume-asset") if run["state"].get("result_state") == "SUCCESS"]
+    return max((int(given(run)["flights_end"]) for run in ended), default=-1)
 
 
 def _held(bridge: Bridge, hold_id: int) -> bool:

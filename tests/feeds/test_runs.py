@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core.claims import claimed, committed
+from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Range, RunsPosition
 from databricks_bridge.core.sources import TriggeredRuns
 from databricks_bridge.feeds.runs import LONGEST_RUN, OVERLAP, look_at_runs, next_run
@@ -66,7 +67,7 @@ def after_commit(mark: RunsPosition, found: Any) -> RunsPosition:
     """The watermark once the protocol has claimed and committed what was found."""
     plan = plan_of(BRONZE)
     one = Range("job_7", "7", mark, found.position, found.runs)
-    record = claimed(plan, None, {"job_7": mark}, (one,), NOW)
+    record = claimed(plan, None, Settled({"job_7": mark}, "0"), (one,), NOW)
     assert record.claim is not None
     after = committed(record, record.claim, 11, NOW).watermarks["job_7"]
     assert isinstance(after, RunsPosition)

@@ -38,7 +38,7 @@ def keep_of(workspace: Workspace) -> ControlTableKeep:
     async def open_warehouse() -> Warehouse:
         return Warehouse(workspace, "wh-1", sleep=no_pause)
 
-    return ControlTableKeep(open_warehouse, "main.bridge")
+    return ControlTableKeep(open_warehouse, "lake.bridge")
 
 
 async def no_pause(seconds: float) -> None:
@@ -46,9 +46,9 @@ async def no_pause(seconds: float) -> None:
 
 
 def watermarks(warehouse: FakeWarehouse) -> dict[str, int]:
-    rows = warehouse.sql("SELECT job, source, last_version FROM main.bridge.job_watermarks")
+    rows = warehouse.sql("SELECT job, source, last_version FROM lake.bridge.job_watermarks")
     assert {job for job, _, _ in rows} <= {"delays"}
-    assert all(updated for (updated,) in warehouse.sql("SELECT updated_at FROM main.bridge.job_watermarks"))
+    assert all(updated for (updated,) in warehouse.sql("SELECT updated_at FROM lake.bridge.job_watermarks"))
     return {source: version for _, source, version in rows}
 
 
@@ -59,7 +59,7 @@ async def test_records_are_written_and_read_by_sql(warehouse: FakeWarehouse, wor
     await ledger.write(FIRST)
     assert await keep_of(workspace).ledger("delays").read() == FIRST
     assert watermarks(warehouse) == {"flights": 3, "weather": 7}, "the runs of a job have no version"
-    second = FIRST.after(NOW, "it's \"again\"; DROP :name", watermarks={**FIRST.watermarks, "flights": at(4)})
+    second = FIRST.after(NOW, 'it\'s "again"; DROP :name', watermarks={**FIRST.watermarks, "flights": at(4)})
     await ledger.write(second)
     assert await ledger.read() == second
     assert watermarks(warehouse) == {"flights": 4, "weather": 7}
@@ -98,7 +98,7 @@ async def test_two_writers_at_once_one_wins(workspace: Workspace) -> None:
 async def test_an_answer_lost_after_the_write_is_a_success(warehouse: FakeWarehouse, workspace: Workspace) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)
-    warehouse.lose = "MERGE INTO `main`.`bridge`.job_claims"
+    warehouse.lose = "MERGE INTO `lake`.`bridge`.job_claims"
     second = FIRST.after(NOW, "again")
     await ledger.write(second)
     assert sum("job_claims" in one and "MERGE" in one for one in warehouse.statements) == 3, "first, lost, again"
@@ -110,7 +110,7 @@ async def test_a_conflict_that_wrote_nothing_is_an_error_with_the_warehouses_wor
 ) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)
-    warehouse.refuse = "MERGE INTO `main`.`bridge`.job_claims"
+    warehouse.refuse = "MERGE INTO `lake`.`bridge`.job_claims"
     with pytest.raises(LedgerError, match="DELTA_CONCURRENT_APPEND") as raised:
         await ledger.write(FIRST.after(NOW, "again"))
     assert not isinstance(raised.value, WriteLost)
@@ -122,7 +122,7 @@ async def test_a_write_that_died_before_the_watermarks_is_made_good_by_the_next(
 ) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)
-    warehouse.refuse = "MERGE INTO `main`.`bridge`.job_watermarks"
+    warehouse.refuse = "MERGE INTO `lake`.`bridge`.job_watermarks"
     second = FIRST.after(NOW, "to 4", watermarks={"flights": at(4)})
     with pytest.raises(LedgerError):
         await ledger.write(second)
@@ -155,7 +155,7 @@ async def test_a_warehouse_that_does_not_come_up_is_given_up(warehouse: FakeWare
 async def test_doubled_rows_are_an_error(warehouse: FakeWarehouse, workspace: Workspace) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)
-    warehouse.sql("INSERT INTO main.bridge.job_claims SELECT * FROM main.bridge.job_claims")
+    warehouse.sql("INSERT INTO lake.bridge.job_claims SELECT * FROM lake.bridge.job_claims")
     with pytest.raises(LedgerError, match="has 2 rows for 'delays'"):
         await ledger.read()
 
@@ -163,7 +163,7 @@ async def test_doubled_rows_are_an_error(warehouse: FakeWarehouse, workspace: Wo
 async def test_a_row_that_holds_no_record_is_an_error(warehouse: FakeWarehouse, workspace: Workspace) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)
-    warehouse.sql("UPDATE main.bridge.job_claims SET record = 'x'")
+    warehouse.sql("UPDATE lake.bridge.job_claims SET record = 'x'")
     with pytest.raises(LedgerError, match="does not hold a record"):
         await ledger.read()
 

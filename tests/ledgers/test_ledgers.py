@@ -20,7 +20,6 @@ from databricks_bridge.ledgers.protocol import Ledger
 from tests.core.builders import NOW, at, records
 from tests.ledgers.keeps import KEEPS, Store
 
-
 FIRST = Record("delays", "consumer", {"flights": at(3)}).after(NOW, "started flights")
 
 

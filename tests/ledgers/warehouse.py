@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 from aiohttp import web
 
 from databricks_bridge.workspace.client import Workspace
@@ -24,7 +23,7 @@ class FakeWarehouse:
     run and is FAILED, once. `chunk_rows`: so many rows in one chunk.
     """
 
-    database: Any = field(default_factory=lambda: duckdb.connect(":memory:"))
+    database: Any = field(default_factory=lambda: _connect())
     slow: bool = False
     lose: str = ""
     refuse: str = ""
@@ -35,7 +34,7 @@ class FakeWarehouse:
     url: str = ""
 
     def __post_init__(self) -> None:
-        self.database.execute("ATTACH ':memory:' AS main; CREATE SCHEMA main.bridge")
+        self.database.execute("ATTACH ':memory:' AS lake; CREATE SCHEMA lake.bridge")
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         return self.database.execute(text).fetchall()  # type: ignore[no-any-return]
@@ -63,6 +62,8 @@ class FakeWarehouse:
         return web.json_response(self._chunk(request.match_info["id"], int(request.match_info["n"])))
 
     def _run(self, name: str, text: str, parameters: list[dict[str, str]]) -> dict[str, Any]:
+        import duckdb
+
         if self.refuse and self.refuse in text:
             self.refuse = ""
             return self._failed(name, "[DELTA_CONCURRENT_APPEND] files were added by a concurrent update")
@@ -94,6 +95,12 @@ class FakeWarehouse:
         part = rows[index * size : (index + 1) * size]
         chunk = {"chunk_index": index, "row_count": len(part), "data_array": part}
         return chunk | ({"next_chunk_index": index + 1} if (index + 1) * size < len(rows) else {})
+
+
+def _connect() -> Any:
+    import duckdb
+
+    return duckdb.connect(":memory:")
 
 
 @asynccontextmanager

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, cast
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, AssetWatcher
 
+from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.sources import Source, Start
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources
+from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
 
 
 class Subscription:
@@ -19,7 +21,10 @@ class Subscription:
     `start` says where the first start begins, `"latest"` or `"earliest"`; it has no default. `condition` and the two
     timers mean what they mean in Databricks' own table-update triggers. What happens when a table was re-created, replaced
     or cut back is chosen by `on_recreated`, `on_replaced` and `on_history_gap`: "fail" (the default), "full_rebuild" of what
-    is there now, or "adopt" it without processing. `max_commits_per_run` caps how much of a backlog one run is given. `asset` carries the record: operators and
+    is there now, or "adopt" it without processing. `max_commits_per_run` caps how much of a backlog one run is given.
+
+    `asset` carries the record and a watcher: `schedule=subscription.asset` starts a DAG run when there is something to do
+    (it looks every `poll_interval`, and sends again after `resend_after`, doubling, while nothing happens). Operators and
     sensors take it as inlet by themselves, a mapped one needs `partial(inlets=[subscription.asset])`.
     Raises InvalidArgument (a ValueError) at parse for what cannot work.
     """
@@ -37,6 +42,8 @@ class Subscription:
         on_replaced: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
         on_history_gap: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
         max_commits_per_run: int | None = None,
+        poll_interval: timedelta = timedelta(seconds=30),
+        resend_after: timedelta = timedelta(seconds=60),
     ) -> None:
         policy = Policy(
             condition=cast(Condition, condition),
@@ -49,7 +56,18 @@ class Subscription:
             on_history_gap=cast(Choice, on_history_gap),
         )
         self.spec = SubscriptionSpec(name, as_sources(sources), start, policy, choices, max_commits_per_run)
-        self.asset = Asset(name=f"databricks_bridge.{name}", uri=f"x-databricks-bridge://subscription/{name}")
+        asset_name = f"databricks_bridge.{name}"
+        watch = SubscriptionWatchTrigger(
+            subscription=self.spec.to_json(),
+            asset=asset_name,
+            poll_interval=check_seconds(poll_interval, "poll_interval"),
+            resend_after=check_seconds(resend_after, "resend_after"),
+        )
+        self.asset = Asset(
+            name=asset_name,
+            uri=f"x-databricks-bridge://subscription/{name}",
+            watchers=[AssetWatcher(name=asset_name, trigger=watch)],
+        )
 
     @property
     def name(self) -> str:
@@ -58,3 +76,10 @@ class Subscription:
 
     def __repr__(self) -> str:
         return f"Subscription({self.name!r}, {len(self.spec.sources)} sources)"
+
+
+def check_seconds(value: object, field: str) -> float:
+    """A positive timedelta as seconds. Raises InvalidArgument."""
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        raise InvalidArgument(f"{field} is {value!r}; give a positive timedelta")
+    return value.total_seconds()

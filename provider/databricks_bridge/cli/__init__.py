@@ -1,26 +1,28 @@
-"""The console command `databricks-bridge`. For now it has one group: `local up`."""
+"""The console command `databricks-bridge`. Each group is imported when it is used."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-_USAGE = """usage: databricks-bridge local up --home DIR --workspace NAME [...]
-
-Runs local workspaces for development and tests (a stand-in, not Databricks) in the foreground.
-`databricks-bridge local up --help` lists the options."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code. 2 for a command line that cannot work."""
+    """Run the command; the exit code.
+
+    0 done, 1 refused or failed, 2 a command line that cannot work, 3 (`status`, `claim list`) a claim waits for a person,
+    4 not confirmed, nothing was written.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:2] == ["local", "up"]:
         return _local_up(words[2:])
-    if words in (["--help"], ["-h"]):
-        print(_USAGE)
-        return 0
-    print(_USAGE, file=sys.stderr)
-    return 2
+    from databricks_bridge.cli.parser import parser
+    from databricks_bridge.cli.running import run
+
+    try:
+        options = parser().parse_args(words)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return run(options)
 
 
 def _local_up(argv: Sequence[str]) -> int:

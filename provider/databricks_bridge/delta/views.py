@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.delta.identifiers import plain, quoted
+from databricks_bridge.delta.identifiers import plain
 from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
@@ -96,9 +97,8 @@ def _dependencies(name: str, entry: dict[str, Any]) -> Iterable[str]:
 def parsed_tables(view: str, definition: str, catalog: str, schema: str) -> list[str]:
     """The full names of the tables that a view's SQL reads; what is not qualified is of `catalog` and `schema`."""
     try:
-        import sqlglot
-        from sqlglot import exp
-        from sqlglot.optimizer.scope import traverse_scope
+        sqlglot = import_module("sqlglot")
+        scopes = import_module("sqlglot.optimizer.scope")
     except ImportError:
         raise InvalidArgument(
             f"Unity Catalog does not list what the view {view} reads, and sqlglot, which would read its definition, is not "
@@ -106,13 +106,13 @@ def parsed_tables(view: str, definition: str, catalog: str, schema: str) -> list
         ) from None
     try:
         statement = sqlglot.parse_one(definition, dialect="databricks")
-        sources = [source for scope in traverse_scope(statement) for source in scope.sources.values()]
+        sources = [source for scope in scopes.traverse_scope(statement) for source in scope.sources.values()]
     except sqlglot.errors.SqlglotError as error:
         raise InvalidArgument(
             f"the definition of the view {view} cannot be parsed ({str(error).splitlines()[0]}); name the tables that it reads"
         ) from None
     names: dict[str, None] = {}
-    for table in (source for source in sources if isinstance(source, exp.Table) and source.name):
+    for table in (source for source in sources if isinstance(source, sqlglot.exp.Table) and source.name):
         if "/" in table.name:
             raise InvalidArgument(
                 f"the view {view} reads the path {table.name}, not a table of the catalog; name a table"
@@ -124,5 +124,5 @@ def parsed_tables(view: str, definition: str, catalog: str, schema: str) -> list
 
 def advice(view: str, found: ViewTables) -> str:
     """What to write instead of a view over several tables."""
-    listed = ", ".join(quoted(name).replace("`", "") for name in found.tables)
+    listed = ", ".join(found.tables)
     return f"the view {view} reads {len(found.tables)} tables and has no version of its own; name them as sources: {listed}"

@@ -70,6 +70,22 @@ with DAG("after_runs", schedule=None):
         )
     )
 
+by_asset = Subscription(
+    "by_asset",
+    DeltaTable("main.watched.flights", databricks_conn_id="ops"),
+    start="earliest",
+    poll_interval=SECOND,
+    resend_after=timedelta(seconds=5),
+)
+with DAG("by_asset", schedule=by_asset.asset, max_active_runs=1):
+    DatabricksIncrementalRunOperator(
+        task_id="consume",
+        subscription=by_asset,
+        databricks_conn_id="gold",
+        job_name="consume-asset",
+        poll_interval=SECOND,
+    )
+
 MISTAKES = {
     "wrong_token": (subscription("wrong_token", conn_id="ops_wrong_token"), "consume-poke"),
     "missing_table": (subscription("missing_table", table="main.silver.nowhere"), "consume-poke"),

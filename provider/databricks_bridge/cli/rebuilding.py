@@ -1,0 +1,53 @@
+"""`watermark rebuild`: a lost record, from the runs of its job."""
+
+from __future__ import annotations
+
+from databricks_bridge.cli.running import Report
+from databricks_bridge.cli.session import Session
+from databricks_bridge.core.errors import InvalidArgument, LedgerError
+from databricks_bridge.core.rebuild import Rebuilt, record_of
+from databricks_bridge.core.rebuild import rebuild as rebuild_from
+from databricks_bridge.core.record import Target
+from databricks_bridge.core.repair import moved_to, shown
+
+
+async def rebuild(session: Session) -> Report:
+    """Show what the runs tell and what does not fit, ask, and write the record into an empty ledger."""
+    name = session.options.subscription
+    stored = await session.ledger().read()
+    if stored is not None:
+        more = f"it was {stored.consumer}" if moved_to(stored) else "use watermark rewind, set or adopt"
+        raise LedgerError(
+            f"the ledger {session.address} has a record of subscription {name!r}, nothing is lost; {more}"
+        )
+    workspace = await session.workspace()
+    if workspace is None:
+        raise InvalidArgument(
+            "give --databricks-conn-id, or DATABRICKS_HOST and DATABRICKS_TOKEN: the runs are read there"
+        )
+    job_id = session.options.job_id or await workspace.find_job(session.options.job_name)
+    target = Target(workspace.host, await workspace.workspace_id(), job_id)
+    found = rebuild_from(name, [run async for run in workspace.list_runs(job_id=job_id)])
+    consumer = f"{target.host} job {target.job_id}"
+    record = record_of(name, target, consumer, found, session.reason(), session.now(), session.new_epoch())
+    lines = _lines(name, target, found)
+    session.confirm(lines)
+    await session.ledger().write(record)
+    return Report(
+        {"subscription": name, "ledger": str(session.address), "epoch": record.epoch, **found.to_json()},
+        [*lines, f"{name}: {record.history[-1].what}"],
+    )
+
+
+def _lines(name: str, target: Target, found: Rebuilt) -> list[str]:
+    lines = [f"{len(found.pieces)} runs of {target} name subscription {name!r}:"]
+    for piece in found.pieces:
+        ranges = ", ".join(str(one) for one in piece.ranges if not one.empty) or "no readable ranges"
+        lines.append(f"  run {piece.run_id} {piece.ending} in epoch {piece.epoch}: {ranges}")
+    lines += [f"  {one.kind} of {one.alias or 'all'} at run {one.run_id}: {one.text}" for one in found.findings]
+    if not found.findings:
+        lines.append("  no gap, no overlap")
+    lines += [
+        f"{alias} will be at {shown(mark)}, by run {found.proved_by[alias]}" for alias, mark in found.watermarks.items()
+    ]
+    return lines

@@ -1,0 +1,144 @@
+"""A lost record from runs: their order, what joins, what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from databricks_bridge.core.errors import ClaimError, LedgerLost
+from databricks_bridge.core.parameters import render
+from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
+from databricks_bridge.core.rebuild import Rebuilt, rebuild, record_of
+from databricks_bridge.core.repair import Reason
+from tests.core.builders import NOW, TARGET, at
+
+WHY = Reason("ada", "the bucket was emptied")
+
+
+def flights(from_: int, to: int, table_id: str = "t1") -> Range:
+    return Range("flights", "main.silver.flights", at(from_, table_id), at(to, table_id))
+
+
+def weather(from_: int, to: int) -> Range:
+    return Range("weather", "main.silver.weather", at(from_), at(to))
+
+
+def run(
+    run_id: int,
+    *ranges: Range,
+    result: str = "SUCCESS",
+    life: str = "TERMINATED",
+    epoch: str = "0",
+    subscription: str = "delays",
+) -> dict[str, Any]:
+    """A run as `runs/list` gives it; ids are in the order of their start."""
+    given = render(subscription, epoch, 0, "t" * 64, ranges, {})
+    return {
+        "run_id": run_id,
+        "start_time": run_id * 1000,
+        "state": {"life_cycle_state": life, **({"result_state": result} if life == "TERMINATED" else {})},
+        "job_parameters": [{"name": name, "default": "", "value": value} for name, value in given],
+    }
+
+
+def kinds(found: Rebuilt) -> list[tuple[str, str, int]]:
+    return [(one.kind, one.alias, one.run_id) for one in found.findings]
+
+
+def test_the_marks_are_where_the_last_success_ended() -> None:
+    newest_first = [
+        run(3, flights(4, 9), weather(2, 2)),
+        run(2, flights(1, 4), weather(-1, 2)),
+        run(1, flights(-1, 1), weather(-1, -1)),
+    ]
+    found = rebuild("delays", newest_first)
+    assert found.watermarks == {"flights": at(9), "weather": at(2)}
+    assert found.proved_by == {"flights": 3, "weather": 2}
+    assert found.findings == ()
+    assert [piece.run_id for piece in found.pieces] == [1, 2, 3]
+
+
+def test_failed_runs_and_those_of_others_prove_nothing() -> None:
+    runs = [
+        run(1, flights(-1, 1)),
+        run(2, flights(1, 4), result="FAILED"),
+        run(3, flights(1, 5), subscription="another"),
+        {"run_id": 4, "start_time": 4000, "state": {"life_cycle_state": "TERMINATED", "result_state": "SUCCESS"}},
+    ]
+    found = rebuild("delays", runs)
+    assert found.watermarks == {"flights": at(1)}
+    assert [piece.run_id for piece in found.pieces] == [1, 2]
+
+
+def test_a_gap_is_shown_and_the_later_run_counts() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 1)), run(3, flights(4, 6))])
+    assert kinds(found) == [("gap", "flights", 3)]
+    assert found.findings[0].text == "nothing to be seen for (1, 4]"
+    assert found.watermarks == {"flights": at(6)}
+
+
+def test_an_overlap_is_shown() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 5)), run(2, flights(3, 8)), run(3, flights(2, 4))])
+    assert kinds(found) == [("overlap", "flights", 2), ("overlap", "flights", 3)]
+    assert found.watermarks == {"flights": at(8)}
+
+
+def test_a_new_epoch_begins_where_it_says() -> None:
+    rewound = [run(1, flights(-1, 9)), run(2, flights(3, 5), epoch="e1")]
+    found = rebuild("delays", rewound)
+    assert found.watermarks == {"flights": at(5)}, "what followed a rewind is what counts"
+    assert found.findings == ()
+
+
+def test_another_table_under_the_name_is_shown_and_counts_from_there() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 9)), run(2, flights(-1, 2, "t2"))])
+    assert kinds(found) == [("replaced", "flights", 2)]
+    assert found.watermarks == {"flights": at(2, "t2")}
+
+
+def test_runs_positions_are_merged() -> None:
+    first, second = RunsPosition(0, frozenset({1, 2})), RunsPosition(100, frozenset({2, 3}))
+    runs = [
+        run(1, Range("by_file", "bronze", RunsPosition(0), first, (1, 2))),
+        run(2, Range("by_file", "bronze", first, second, (3,))),
+    ]
+    mark = rebuild("delays", runs).watermarks["by_file"]
+    assert isinstance(mark, RunsPosition)
+    assert mark.low_water_ms == 100
+    assert mark.done >= {2, 3}
+
+
+def test_a_success_that_does_not_show_its_ranges_is_a_finding() -> None:
+    broken = run(2, flights(1, 4))
+    broken["job_parameters"] = [one for one in broken["job_parameters"] if one["name"] != "bridge_ranges"]
+    found = rebuild("delays", [run(1, flights(-1, 1)), broken])
+    assert kinds(found) == [("unreadable", "", 2)]
+
+
+def test_a_record_is_made_in_a_new_epoch_and_says_from_what() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 1))])
+    record = record_of("delays", TARGET, "consumer", found, WHY, NOW, "e9")
+    assert (record.revision, record.epoch, record.claim) == (1, "e9", None)
+    assert record.watermarks == {"flights": at(1)}
+    assert record.history[-1].what == (
+        "rebuilt from 1 runs: flights at version 1 by run 1 by ada: the bucket was emptied"
+    )
+
+
+def test_nothing_is_made_while_a_run_is_active() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 1)), run(2, flights(1, 4), life="RUNNING")])
+    with pytest.raises(ClaimError, match="run 2 of job 7"):
+        record_of("delays", TARGET, "consumer", found, WHY, NOW, "e9")
+
+
+def test_nothing_is_made_from_nothing() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 1), result="FAILED")])
+    with pytest.raises(LedgerLost, match="no successful run"):
+        record_of("delays", TARGET, "consumer", found, WHY, NOW, "e9")
+
+
+def test_a_position_without_ids_joins_any_table() -> None:
+    start = Range("flights", "main.silver.flights", TablePosition(-1), at(3))
+    found = rebuild("delays", [run(1, start), run(2, flights(3, 4))])
+    assert found.findings == ()

@@ -1,0 +1,161 @@
+"""What a person may do to a record: forward, back, adopt, resolve, move; and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from databricks_bridge.core import repair
+from databricks_bridge.core.errors import ClaimError, InvalidArgument, LedgerError
+from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, covers
+from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
+from databricks_bridge.core.repair import Reason, Verdict
+from tests.core.builders import NOW, TARGET, at, records, seconds
+
+WHY = Reason("ada", "the gold table was restored")
+RECORD = Record("delays", "consumer", {"flights": at(5), "by_file": RunsPosition(1000, frozenset({7}))}, revision=9)
+RANGE = Range("flights", "main.silver.flights", at(5), at(8))
+CLAIM = Claim((RANGE,), "t" * 64, 0, TARGET, (), NOW, run_id=11, status=ClaimStatus.UNDECIDED)
+CLAIMED = replace(RECORD, claim=CLAIM)
+MOVES: dict[str, Callable[..., Record]] = {
+    "rewind": repair.rewound,
+    "set": repair.set_forward,
+    "adopt": repair.adopted,
+}
+
+
+def moved(word: str, alias: str, to: Any, record: Record = RECORD) -> Record:
+    return MOVES[word](record, alias, to, WHY, seconds(1), "e1")
+
+
+@pytest.mark.parametrize(
+    ("word", "alias", "to", "mark"),
+    [
+        ("rewind", "flights", TablePosition(2), TablePosition(2, "t1", "m1")),
+        ("rewind", "flights", TablePosition(BEFORE_FIRST), TablePosition(BEFORE_FIRST, "t1", "m1")),
+        ("rewind", "by_file", RunsPosition(400), RunsPosition(400)),
+        ("set", "flights", TablePosition(7), TablePosition(7, "t1", "m1")),
+        ("set", "by_file", RunsPosition(2000), RunsPosition(2000)),
+        ("adopt", "flights", TablePosition(0, "t2", "m2"), TablePosition(0, "t2", "m2")),
+        ("adopt", "flights", TablePosition(6), TablePosition(6)),
+    ],
+)
+def test_a_mark_is_moved_in_a_new_epoch_and_the_history_says_who_and_why(
+    word: str, alias: str, to: Any, mark: Any
+) -> None:
+    after = moved(word, alias, to)
+    assert after.watermarks == {**RECORD.watermarks, alias: mark}
+    assert (after.epoch, after.revision) == ("e1", RECORD.revision + 1)
+    assert alias in after.history[-1].what
+    assert after.history[-1].what.endswith("by ada: the gold table was restored")
+    assert after.history[-1].at == seconds(1)
+
+
+@pytest.mark.parametrize(
+    ("word", "to"),
+    [
+        ("rewind", TablePosition(5)),
+        ("rewind", TablePosition(6)),
+        ("rewind", RunsPosition(1)),
+        ("set", TablePosition(5)),
+        ("set", TablePosition(4)),
+        ("set", RunsPosition(9999)),
+        ("adopt", RunsPosition(1)),
+    ],
+)
+def test_the_wrong_direction_or_kind_is_refused(word: str, to: Any) -> None:
+    with pytest.raises(InvalidArgument, match="flights is at version 5"):
+        moved(word, "flights", to)
+
+
+@pytest.mark.parametrize("word", MOVES)
+def test_an_unknown_source_is_refused_naming_those_there_are(word: str) -> None:
+    with pytest.raises(InvalidArgument, match="no source 'weather'; it has by_file, flights"):
+        moved(word, "weather", TablePosition(1))
+
+
+@pytest.mark.parametrize("word", MOVES)
+@pytest.mark.parametrize("status", ClaimStatus)
+def test_nothing_moves_while_a_claim_is_open(word: str, status: ClaimStatus) -> None:
+    record = replace(RECORD, claim=replace(CLAIM, status=status))
+    with pytest.raises(ClaimError, match="claim resolve"):
+        moved(word, "flights", TablePosition(1), record)
+    with pytest.raises(ClaimError):
+        repair.moved_away(record, "s3://b", WHY, NOW)
+
+
+@pytest.mark.parametrize(("by", "why"), [("", "x"), ("ada", ""), (" ", "x"), ("ada", "  ")])
+def test_who_and_why_are_needed(by: str, why: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"--by and --why"):
+        Reason(by, why)
+
+
+def test_succeeded_commits_the_ranges() -> None:
+    after = repair.resolved(CLAIMED, Verdict.SUCCEEDED, WHY, NOW, "e1")
+    assert after.claim is None
+    assert after.watermarks["flights"] == at(8)
+    assert after.epoch == RECORD.epoch, "its token can answer for nothing that is still pending"
+    assert "(run 11, undecided) as succeeded by ada" in after.history[-1].what
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAILED, Verdict.VOID])
+def test_failed_and_void_make_the_ranges_pending_again_under_another_token(verdict: Verdict) -> None:
+    after = repair.resolved(CLAIMED, verdict, WHY, NOW, "e1")
+    assert after.claim is None
+    assert after.watermarks == RECORD.watermarks
+    from_ = {"flights": at(5)}
+    old = token_of("delays", TARGET, CLAIMED.epoch, from_, 0)
+    assert token_of("delays", TARGET, after.epoch, from_, 0) != old
+
+
+def test_without_a_claim_there_is_nothing_to_resolve() -> None:
+    with pytest.raises(ClaimError, match="no open claim"):
+        repair.resolved(RECORD, Verdict.VOID, WHY, NOW, "e1")
+
+
+@given(record=records)
+def test_a_verdict_never_moves_a_mark_back(record: Record) -> None:
+    if record.claim is None:
+        return
+    for verdict in Verdict:
+        after = repair.resolved(record, verdict, WHY, NOW, "e1")
+        for alias, mark in record.watermarks.items():
+            now = after.watermarks[alias]
+            assert type(now) is not type(mark) or covers(now, mark)
+
+
+def test_a_record_moves_in_three_writes_of_which_none_leaves_two_in_use() -> None:
+    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
+    parked = repair.parked(left, "airflow", "s3://new", None, NOW)
+    arrived = repair.arrived(left, "s3://new", parked, NOW)
+    assert repair.moved_to(left) == ("s3://new", "consumer")
+    assert repair.moved_to(parked) == ("airflow", "consumer")
+    assert repair.moved_to(arrived) is None
+    assert (left.revision, parked.revision, arrived.revision) == (10, 1, 2)
+    assert arrived.consumer == "consumer"
+    assert (arrived.watermarks, arrived.epoch) == (RECORD.watermarks, RECORD.epoch)
+    assert "moved to s3://new by ada" in left.history[-1].what
+
+
+def test_what_was_left_behind_cannot_be_worked_on() -> None:
+    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
+    with pytest.raises(LedgerError, match=r"moved to s3://new .*; work on it there"):
+        repair.rewound(left, "flights", TablePosition(1), WHY, NOW, "e")
+
+
+def test_a_ledger_with_a_record_in_use_takes_no_other() -> None:
+    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
+    with pytest.raises(LedgerError, match="s3://new has a record of subscription 'delays' that is in use"):
+        repair.parked(left, "airflow", "s3://new", RECORD, NOW)
+    with pytest.raises(LedgerError, match="was not moved away"):
+        repair.arrived(RECORD, "s3://new", None, NOW)
+
+
+def test_blocked_and_undecided_claims_need_a_person() -> None:
+    assert repair.needs_a_person(CLAIM)
+    assert not repair.needs_a_person(replace(CLAIM, status=ClaimStatus.OPEN))
+    assert not repair.needs_a_person(None)
