@@ -12,6 +12,7 @@ IN_VENV = . .cache/setup/env.sh && .venv/bin/python
 help:
 	@echo "make demo          set up, then run the main story; KEEP=1 leaves everything running"
 	@echo "make test          set up, then lint, type check, layer contracts and all tests"
+	@echo "make bench         set up, then measure what is promised of speed, requests and memory; ONLY=NAME for one"
 	@echo "make lint          set up, then ruff, mypy and import-linter only"
 	@echo "make setup         set up only (PYTHON=python3.12 picks the interpreter)"
 	@echo "make lock          resolve requirements.lock again; UPGRADE=1 moves every pin"
@@ -35,5 +36,8 @@ lock:
 clean:
 	@sh scripts/clean.sh
 
-bench faults docs:
+bench: setup
+	@$(IN_VENV) -m benchmarks $(ONLY)
+
+faults docs:
 	@echo "make $@: not built yet" >&2; exit 1

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.figures import Figure, number
 
-RUNS = 5
+RUNS = 3
 SUBSCRIPTIONS = 200
 # The names of airflow.sdk that any operator, sensor and asset needs: airflow.sdk itself loads nothing before it is asked.
 _BASE = "from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, BaseOperatorLink, BaseSensorOperator\n"
@@ -41,10 +42,11 @@ seconds = time.perf_counter() - started
 assert len(found["dags"]) == {count}, len(found["dags"])
 print(json.dumps(seconds))
 """
-_OURS = """
+_FILE = """
 from datetime import timedelta
 from airflow.sdk import DAG
-from databricks_bridge import DatabricksIncrementalRunOperator, DatabricksSubscriptionSensor, DeltaTable, Subscription
+from databricks_bridge import DeltaTable, Subscription
+{imports}
 dags = []
 for n in range({count}):
     flow = Subscription(
@@ -54,36 +56,35 @@ for n in range({count}):
         min_time_between_triggers=timedelta(minutes=10),
     )
     with DAG(f"flow_{{n}}", schedule="@continuous", max_active_runs=1) as dag:
-        first = DatabricksSubscriptionSensor(task_id="changed", subscription=flow, deferrable=True)
-        first >> DatabricksIncrementalRunOperator(task_id="build", subscription=flow, job_name=f"job_{{n}}")
+        {tasks}
     dags.append(dag)
 """
-_EMPTY = """
-from airflow.sdk import DAG
-from airflow.providers.standard.operators.empty import EmptyOperator
-dags = []
-for n in range({count}):
-    with DAG(f"flow_{{n}}", schedule="@continuous", max_active_runs=1) as dag:
-        first = EmptyOperator(task_id="changed")
-        first >> EmptyOperator(task_id="build")
-    dags.append(dag)
-"""
+_OURS = (
+    "from databricks_bridge import DatabricksIncrementalRunOperator, DatabricksSubscriptionSensor",
+    'DatabricksSubscriptionSensor(task_id="changed", subscription=flow, deferrable=True) >> '
+    'DatabricksIncrementalRunOperator(task_id="build", subscription=flow, job_name=f"job_{n}")',
+)
+_EMPTY = (
+    "from airflow.providers.standard.operators.empty import EmptyOperator",
+    'EmptyOperator(task_id="changed") >> EmptyOperator(task_id="build")',
+)
 
 
 def measure() -> list[Figure]:
     """Milliseconds, MB (PSS) and the ratio of the two parses."""
     with tempfile.TemporaryDirectory() as folder:
         files = {}
-        for name, text in (("ours", _OURS), ("empty", _EMPTY)):
+        for name, (load, tasks) in (("ours", _OURS), ("empty", _EMPTY)):
             files[name] = Path(folder, f"{name}.py")
-            files[name].write_text(text.format(count=SUBSCRIPTIONS))
-        imports, parses = [], {name: [] for name in files}
+            files[name].write_text(_FILE.format(imports=load, tasks=tasks, count=SUBSCRIPTIONS))
+        imports: list[tuple[float, float]] = []
+        parses: dict[str, list[float]] = {name: [] for name in files}
         parse = _BASE + _PARSE.format(count=SUBSCRIPTIONS)
         for _ in range(RUNS):
-            imports.append(_python(folder, _BASE + _IMPORT))
+            imports.append(tuple(_python(folder, _BASE + _IMPORT)))
             for name, file in files.items():
                 parses[name].append(_python(folder, parse, str(file)))
-    seconds, kilobytes = (min(run[at] for run in imports) for at in (0, 1))
+    seconds, kilobytes = min(run[0] for run in imports), min(run[1] for run in imports)
     ours, empty = min(parses["ours"]), min(parses["empty"])
     print(
         f"import: {SUBSCRIPTIONS} subscriptions parse in {number(ours)} s, the same with EmptyOperator in {number(empty)} s"
@@ -95,9 +96,10 @@ def measure() -> list[Figure]:
     ]
 
 
-def _python(home: str, program: str, *arguments: str) -> list[float] | float:
+def _python(home: str, program: str, *arguments: str) -> Any:
     """What the program prints, as JSON, from a process of its own with an empty Airflow home."""
-    env = os.environ | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env = kept | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=env, capture_output=True, text=True, timeout=300
     )

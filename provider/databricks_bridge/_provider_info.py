@@ -20,7 +20,7 @@ def get_provider_info() -> dict[str, object]:
                 "tags": ["service"],
             }
         ],
-        "operators": _modules("operators.incremental_run"),
+        "operators": _modules("operators.around", "operators.incremental_run"),
         "sensors": _modules("sensors.subscription", "sensors.triggered_run"),
         "triggers": _modules("triggers.pause", "triggers.run", "triggers.subscription", "triggers.triggered_run", "triggers.watch"),
         "extra-links": ["databricks_bridge.links.run.DatabricksRunLink"],

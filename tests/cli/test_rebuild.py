@@ -9,7 +9,7 @@ import pytest
 from databricks_bridge.core.errors import ClaimError, LedgerLost
 from databricks_bridge.core.parameters import render
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
-from databricks_bridge.core.rebuild import Rebuilt, rebuild, record_of
+from databricks_bridge.core.rebuild import Rebuilt, rebuild, record_of, witnessed
 from databricks_bridge.core.repair import Reason
 from tests.core.builders import NOW, TARGET, at
 
@@ -114,6 +114,15 @@ def test_a_success_that_does_not_show_its_ranges_is_a_finding() -> None:
     broken["job_parameters"] = [one for one in broken["job_parameters"] if one["name"] != "bridge_ranges"]
     found = rebuild("delays", [run(1, flights(-1, 1)), broken])
     assert kinds(found) == [("unreadable", "", 2)]
+
+
+def test_another_witness_that_disagrees_is_a_finding() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 4))])
+    assert witnessed(found, "flights", 4, "the control table") == found
+    behind = witnessed(found, "flights", 3, "the checkpoint")
+    assert kinds(behind) == [("disagrees", "flights", 1)]
+    assert behind.findings[0].text == "the checkpoint says version 3, the runs say version 4"
+    assert kinds(witnessed(found, "weather", 3, "the checkpoint")) == [("disagrees", "weather", 0)]
 
 
 def test_a_record_is_made_in_a_new_epoch_and_says_from_what() -> None:

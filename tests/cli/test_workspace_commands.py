@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -140,6 +142,24 @@ def test_it_shows_what_it_found_and_asks(
     assert f"flights will be at version 2, by run {run_id}" in said.err
     assert job.token not in said.err + said.out
     assert ledger.read() is None
+
+
+def test_a_checkpoint_that_disagrees_is_shown(job: Job, ledger: Folder, bridge: Bridge, tmp_path: Path) -> None:
+    run_id = job.ended(flights(-1, 2))
+    checkpoint = tmp_path / "checkpoint"
+    for part in ("offsets", "commits"):
+        (checkpoint / part).mkdir(parents=True)
+    (checkpoint / "commits" / "0").write_text("v1")
+    words = ("watermark", "rebuild", "delays", "--job-id", str(job.job_id), *WHY, "--json")
+    for version, findings in ((2, []), (1, [("disagrees", "flights", run_id)])):
+        offset = {"reservoirId": "m1", "reservoirVersion": version + 1, "index": -1, "isStartingVersion": False}
+        (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+        other = (tmp_path / f"ledger {version}").as_uri()
+        said = bridge(*words, "--ledger", other, "--checkpoint", f"flights={checkpoint.as_uri()}")
+        assert said.code == 0, said
+        assert [(one["kind"], one["alias"], one["run_id"]) for one in said.json["findings"]] == findings
+    assert bridge(*words, "--checkpoint", "flights").code == 2
+    assert bridge(*words, "--control-table", ledger.url).code == 2
 
 
 def test_nothing_is_rebuilt_over_a_record_or_while_a_run_is_active(job: Job, ledger: Folder, bridge: Bridge) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -36,6 +37,11 @@ def plan_of(*sources: Source, **changes: Any) -> Plan:
 
 def at(version: int, table_id: str | None = "t1", metadata_id: str | None = "m1") -> TablePosition:
     return TablePosition(version, table_id, metadata_id, f"f{version}" if version >= 0 else None)
+
+
+def only_found(version: int, table_id: str | None = "t1", metadata_id: str | None = "m1") -> TablePosition:
+    """What was there at a start at "latest", or when a table was adopted."""
+    return replace(at(version, table_id, metadata_id), found=True)
 
 
 versions = st.integers(min_value=-1, max_value=10_000)

@@ -39,6 +39,7 @@ def test_a_claim_is_told_in_these_names() -> None:
         "from": 3,
         "from_ids": ["t1", "m1"],
         "from_fingerprint": "f3",
+        "from_found": False,
         "to": 5,
         "to_fingerprint": "f5",
     }

@@ -19,7 +19,7 @@ from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
-from tests.core.builders import FLIGHTS, NOW, WEATHER, at, seconds, spec_of
+from tests.core.builders import FLIGHTS, NOW, WEATHER, at, only_found, seconds, spec_of
 
 EMPTY = TableFinding(None, None, None)
 BRONZE = TriggeredRuns(job_name="bronze", alias="bronze")
@@ -63,7 +63,8 @@ def test_each_change_of_a_source_has_its_own_choice(choice: str, finding: TableF
     marks = {"flights": at(3)}
     adopted = settle(choosing(**{choice: "adopt"}), marks, "0", {"flights": finding})
     rebuilt = settle(choosing(**{choice: "full_rebuild"}), marks, "0", {"flights": finding})
-    assert adopted.watermarks == {"flights": finding.position}
+    assert finding.position is not None
+    assert adopted.watermarks == {"flights": replace(finding.position, found=True)}
     assert rebuilt.watermarks == {"flights": TablePosition(BEFORE_FIRST)}
     assert adopted.epoch == rebuilt.epoch != "0"
     assert adopted.notes[0].startswith("adopt: main.silver.flights")
@@ -147,8 +148,8 @@ def test_a_table_without_a_commit_has_nothing_new() -> None:
 @pytest.mark.parametrize(
     ("start", "finding", "mark"),
     [
-        ("latest", found(7), at(7)),
-        ("latest", EMPTY, TablePosition(BEFORE_FIRST)),
+        ("latest", found(7), only_found(7)),
+        ("latest", EMPTY, TablePosition(BEFORE_FIRST, found=True)),
         ("earliest", found(7), TablePosition(BEFORE_FIRST)),
         ("earliest", EMPTY, TablePosition(BEFORE_FIRST)),
         (0, found(7), TablePosition(0, "t1", "m1")),
@@ -170,7 +171,7 @@ def test_a_start_beyond_the_table_is_refused(finding: TableFinding) -> None:
 def test_a_source_added_later_starts_at_its_start_and_the_others_stay() -> None:
     spec = spec_of(FLIGHTS, WEATHER, start="latest")
     findings = {"flights": found(9), "weather": found(4, table_id="t2")}
-    assert known_watermarks(spec, {"flights": at(3)}, findings) == {"flights": at(3), "weather": at(4, "t2")}
+    assert known_watermarks(spec, {"flights": at(3)}, findings) == {"flights": at(3), "weather": only_found(4, "t2")}
 
 
 def test_the_mark_of_a_source_that_was_removed_is_kept() -> None:
@@ -208,7 +209,9 @@ def test_runs_that_do_not_count_hold_nothing_and_move_nothing() -> None:
 
 def test_runs_start_at_latest_after_all_that_ended_or_at_the_very_first() -> None:
     finding = RunsFinding(RunsPosition(50, frozenset({1})), (1,), NOW)
-    assert known_watermarks(spec_of(BRONZE, start="latest"), {}, {"bronze": finding}) == {"bronze": finding.position}
+    assert known_watermarks(spec_of(BRONZE, start="latest"), {}, {"bronze": finding}) == {
+        "bronze": replace(finding.position, found=True)
+    }
     assert known_watermarks(spec_of(BRONZE, start="earliest"), {}, {"bronze": finding}) == {"bronze": RunsPosition(0)}
 
 

@@ -21,7 +21,7 @@ from databricks_bridge.core.parameters import ranges_of
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import ClaimStatus, Record, Target, token_of
-from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, plan_of, seconds, spec_of
+from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, only_found, plan_of, seconds, spec_of
 from tests.core.driving import (
     NEW_FLIGHTS,
     OK,
@@ -91,7 +91,7 @@ def test_nothing_new_finishes_without_a_write() -> None:
 def test_a_first_start_at_latest_is_written_down_and_claims_nothing() -> None:
     script = Script(replace(plan_of(), spec=spec_of(FLIGHTS, start="latest"))).first_start().look()
     record = script.written()
-    assert (record.watermarks, record.claim, record.last_claimed_at) == ({"flights": at(5)}, None, None)
+    assert (record.watermarks, record.claim, record.last_claimed_at) == ({"flights": only_found(5)}, None, None)
     assert record.history[-1].what == "started flights"
     finish = script.read(record).look().asks(acts.Finish)
     assert finish == acts.Finish((), None, "nothing new in flights")
@@ -106,7 +106,7 @@ def test_a_first_start_at_earliest_before_the_first_commit_is_recorded() -> None
 
 
 LATER = {
-    "latest": (replace(WEATHER, start="latest"), at(9, "t2"), ("10", "9")),
+    "latest": (replace(WEATHER, start="latest"), only_found(9, "t2"), ("10", "9")),
     "a version": (replace(WEATHER, start=4), TablePosition(4, "t2", "m1"), ("5", "9")),
 }
 

@@ -23,7 +23,7 @@ from databricks_bridge.core.pending import Finding, TableFinding
 from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, TablePosition
 from databricks_bridge.core.record import ClaimStatus, Record, token_of
-from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, plan_of, spec_of
+from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, only_found, plan_of, spec_of
 from tests.core.driving import (
     FAILED,
     NEW_FLIGHTS,
@@ -135,7 +135,8 @@ def test_adopt_goes_on_from_what_is_there_and_the_history_says_what_was_passed_o
     finding, _ = CHANGES[choice]
     script = Script(choosing(**{choice: "adopt"})).read(marked()).look({"flights": finding})
     adopted = script.written()
-    assert (adopted.watermarks, adopted.claim) == ({"flights": finding.position}, None)
+    assert finding.position is not None
+    assert (adopted.watermarks, adopted.claim) == ({"flights": replace(finding.position, found=True)}, None)
     assert adopted.epoch != "0"
     assert adopted.history[-1].what.startswith("adopt: main.silver.flights")
     assert script.read(adopted).look({"flights": finding}).asks(acts.Finish).reason == "nothing new in flights"
@@ -163,7 +164,7 @@ def test_a_choice_for_one_source_and_the_start_of_another_are_one_transition() -
     plan = choosing(plan, on_recreated="adopt")
     findings = {"flights": CHANGES["on_recreated"][0], "weather": TableFinding(at(9, "w"), 9, NOW)}
     record = Script(plan).read(marked()).look(findings).written()
-    assert record.watermarks == {"flights": at(4, "t2", "m2"), "weather": at(9, "w")}
+    assert record.watermarks == {"flights": only_found(4, "t2", "m2"), "weather": only_found(9, "w")}
     assert record.history[-1].what.startswith("started weather; adopt: main.silver.flights")
 
 
@@ -310,9 +311,10 @@ def test_a_success_that_is_not_proved_is_a_failure_that_counts_and_says_why() ->
 def test_the_next_try_asks_once_more_and_then_starts_the_next_generation() -> None:
     record = running_record(ClaimStatus.FAILED, failures=1)
     script = proving(record).answer(acts.Proved(False, "still at 4"))
-    claim = claim_of(script.written())
+    after = script.written()
+    claim = claim_of(after)
     assert (claim.generation, claim.failures, claim.run_id, claim.not_before) == (1, 1, None, None)
-    assert script.asks(acts.StartRun).claim == claim
+    assert script.read(after).look().asks(acts.StartRun).claim == claim
 
 
 def test_the_last_success_without_proof_that_is_allowed_blocks() -> None:

@@ -11,6 +11,7 @@ import pytest
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import ClaimBlocked, RunFailed
+from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
 from tests.core.builders import NOW, TARGET, WEATHER, at, plan_of, seconds
@@ -129,7 +130,15 @@ def test_the_next_try_opens_the_next_generation_at_once() -> None:
     assert same_but_next(claim_of(record), claim_of(after))
     assert (claim_of(after).failures, claim_of(after).not_before) == (1, None)
     assert after.last_claimed_at == NOW
-    assert script.asks(acts.StartRun).claim == claim_of(after)
+    assert script.read(after).look().asks(acts.StartRun).claim == claim_of(after)
+
+
+def test_the_next_generation_is_void_where_its_source_changed_since_the_first() -> None:
+    script = resumed(running_record(ClaimStatus.FAILED, failures=1), FAILED)
+    after = script.written()
+    changed = {"flights": TableFinding(at(5, "t2", "m2"), 5, NOW)}
+    script.read(after).look(changed).answer(acts.RunFound(None))
+    assert script.written().claim is None
 
 
 def test_a_failed_run_that_was_repaired_is_followed_again() -> None:

@@ -321,3 +321,49 @@ async def test_commits_that_are_gone_or_not_yet_there(folder: Folder, open_log: 
     folder.commits(16, 16)
     with pytest.raises(Unavailable, match="being written"):
         [c async for c in log.commits(11, 16)]
+
+
+@pytest.mark.parametrize("every", [10, 100])
+@pytest.mark.parametrize("commits", [1, 9, 10, 11, 101])
+async def test_B04_a_young_table_of_either_writer(folder: Folder, open_log: Open, commits: int, every: int) -> None:
+    folder.commits(0, commits - 1)
+    for version in range(every, commits, every):
+        folder.checkpoint(version)
+        folder.hint(version)
+    found = await open_log(folder.root)[0].latest()
+    assert found is not None
+    assert (found.version, found.metadata_id) == (commits - 1, METADATA_ID)
+
+
+async def test_B05_two_checkpoints_of_one_version_give_one_answer(folder: Folder, open_log: Open) -> None:
+    folder.checkpoint(3)
+    folder.checkpoint(3)
+    folder.write(f"{3:020d}.checkpoint.{1:010d}.{1:010d}.parquet", "never read: the other kind comes first")
+    answers = [await open_log(folder.root)[0].latest() for _ in range(5)]
+    assert answers[0] is not None
+    assert (answers[0].version, answers[0].metadata_id) == (3, METADATA_ID)
+    assert answers == answers[:1] * 5
+
+
+async def test_B09_foreign_entries_are_not_worth_a_warning(
+    folder: Folder, open_log: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.commits(0, 3)
+    folder.write("_copy_into_log/0.zip", "x")
+    folder.write("desktop.ini", "x")
+    with caplog.at_level(logging.INFO, WARNS):
+        assert await version_of(open_log, folder) == 3
+    assert caplog.records == []
+
+
+async def test_B15_times_that_go_back_change_no_version(folder: Folder, open_log: Open, clock: Clock) -> None:
+    folder.commits(0, 20)
+    log, _ = open_log(folder.root)
+    assert await log.latest(19) is not None
+    folder.commits(21, 21)
+    os.utime(folder.log / f"{21:020d}.json", (0, 0))
+    found = await log.latest(20)
+    assert found is not None
+    assert (found.version, found.data_version, found.committed_at) == (21, 21, datetime.fromtimestamp(0, UTC))
+    cold = await open_log(folder.root)[0].latest(20)
+    assert cold == found, "and each version comes once, whoever looks"

@@ -112,6 +112,20 @@ def test_a_killed_task_finds_its_run_again(bridge: Bridge) -> None:
     assert len(bridge.runs("gold", "consume-poke")) == before + 1
 
 
+def test_claim_and_commit_around_a_task_that_is_no_job(bridge: Bridge) -> None:
+    exported = []
+    for rows in (3, 2):
+        bridge.commit(rows, "main.around.flights")
+        run_id = bridge.start("around")
+        assert bridge.wait("around", run_id) == "success", bridge.log("around", run_id, "commit_around")
+        exported.append(bridge.airflow.xcoms("around", run_id, "export")["return_value"])
+    assert [one[:3] for one in exported] == [["main.around.flights", "0", "0"], ["main.around.flights", "1", "1"]]
+    assert exported[0][3] != exported[1][3]
+    run_id = bridge.start("around")
+    assert bridge.wait("around", run_id) == "success"
+    assert bridge.airflow.task("around", run_id, "claim_around")["state"] == "skipped"
+
+
 def test_the_subscription_s_asset_starts_the_dag_for_each_commit_and_never_for_nothing(bridge: Bridge) -> None:
     for rows in (3, 2, 1):
         version = bridge.commit(rows, "main.watched.flights")

@@ -10,10 +10,13 @@ from typing import Any
 from obstore.store import MemoryStore
 
 from databricks_bridge.ledgers.airflow import AirflowLedger
+from databricks_bridge.ledgers.control_table import ControlTableKeep
 from databricks_bridge.ledgers.memory import MemoryLedger
 from databricks_bridge.ledgers.object_store import ObjectStoreKeep, ObjectStoreLedger
 from databricks_bridge.ledgers.objects import Found, StoreObjects
 from databricks_bridge.ledgers.protocol import Ledger
+from databricks_bridge.ledgers.statements import Row
+from tests.ledgers.warehouse import FakeWarehouse
 
 
 class Store:
@@ -83,9 +86,36 @@ def memory_store() -> Ledger:
     return ObjectStoreLedger(in_memory(), "memory:/delays")
 
 
+class Direct:
+    """A warehouse without HTTP between: the statements run on DuckDB."""
+
+    def __init__(self) -> None:
+        self._fake = FakeWarehouse()
+
+    async def execute(self, statement: str, **parameters: str | int) -> list[Row]:
+        given = [
+            {"name": name, "value": str(value), "type": "BIGINT" if isinstance(value, int) else "STRING"}
+            for name, value in parameters.items()
+        ]
+        answer = self._fake.run("one", statement, given)
+        assert answer["status"]["state"] == "SUCCEEDED", answer
+        names = [column["name"] for column in answer["manifest"]["schema"]["columns"]]
+        return [dict(zip(names, row, strict=True)) for row in answer["result"].get("data_array", [])]
+
+
+def control_table() -> Ledger:
+    direct: Any = Direct()
+
+    async def open_warehouse() -> Any:
+        return direct
+
+    return ControlTableKeep(open_warehouse, "lake.bridge").ledger("delays")
+
+
 KEEPS: dict[str, Callable[[Path], Ledger]] = {
     "memory": lambda folder: MemoryLedger(),
     "airflow": lambda folder: AirflowLedger(Store()),
     "object store, memory": lambda folder: memory_store(),
     "object store, folder": in_folder,
+    "control table": lambda folder: control_table(),
 }

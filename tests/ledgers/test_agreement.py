@@ -1,4 +1,4 @@
-"""Memory, Airflow and the object store go through the same random steps, and must say the same at each."""
+"""Memory, Airflow, object store and control table go through the same random steps, and must say the same at each."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ class Agreement(RuleBasedStateMachine):
 
 
 class TestAgreement(Agreement.TestCase):  # type: ignore[misc]
-    settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+    settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

@@ -67,6 +67,15 @@ async def test_records_are_written_and_read_by_sql(warehouse: FakeWarehouse, wor
     assert [one.what for one in await ledger.history(1)] == ['it\'s "again"; DROP :name']
 
 
+async def test_what_a_notebook_wrote_is_read(warehouse: FakeWarehouse, workspace: Workspace) -> None:
+    keep = keep_of(workspace)
+    assert await keep.kept_watermarks("delays") == {}
+    warehouse.sql(
+        "INSERT INTO lake.bridge.job_watermarks VALUES ('delays', 'flights', 12, now()), ('x', 'flights', 3, now())"
+    )
+    assert await keep.kept_watermarks("delays") == {"flights": 12}
+
+
 async def test_a_rewind_is_shown_in_the_watermarks_too(warehouse: FakeWarehouse, workspace: Workspace) -> None:
     ledger = keep_of(workspace).ledger("delays")
     await ledger.write(FIRST)

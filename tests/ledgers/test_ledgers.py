@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk import Asset
 from airflow.sdk.execution_time.context import AssetStateStoreAccessors
-from hypothesis import given
+from hypothesis import given, settings
 
 from databricks_bridge.core.errors import LedgerError, RecordTooLarge, WriteLost
 from databricks_bridge.core.record import Record
@@ -69,6 +69,7 @@ async def test_a_record_that_vanished_is_not_written_over_as_if_it_were_there(le
 
 
 @pytest.mark.parametrize("keep", KEEPS)
+@settings(deadline=None, max_examples=40)
 @given(record=records)
 async def test_every_record_makes_the_way(keep: str, record: Record) -> None:
     with TemporaryDirectory() as folder:

@@ -315,5 +315,5 @@ async def test_a_keep_lists_the_subscriptions_that_have_a_record(tmp_path: Path)
 
 async def test_a_folder_that_cannot_be_opened_is_a_ledger_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError, match="cannot open the ledger at file:"):
+    with pytest.raises(LedgerError, match="cannot open the store at file:"):
         await ObjectStoreKeep((tmp_path / "file" / "deep").as_uri()).ledger("delays").read()

@@ -46,7 +46,7 @@ class FakeWarehouse:
         assert body["warehouse_id"] == "wh-1"
         text = body["statement"]
         self.statements.append(text)
-        answer = self._run(f"s{len(self.statements)}", text, body["parameters"])
+        answer = self.run(f"s{len(self.statements)}", text, body["parameters"])
         if self.lose and self.lose in text:
             self.lose = ""
             return web.json_response({"error_code": "TEMPORARILY_UNAVAILABLE", "message": "later"}, status=503)
@@ -61,7 +61,7 @@ class FakeWarehouse:
     async def chunk(self, request: web.Request) -> web.Response:
         return web.json_response(self._chunk(request.match_info["id"], int(request.match_info["n"])))
 
-    def _run(self, name: str, text: str, parameters: list[dict[str, str]]) -> dict[str, Any]:
+    def run(self, name: str, text: str, parameters: list[dict[str, str]]) -> dict[str, Any]:
         import duckdb
 
         if self.refuse and self.refuse in text:

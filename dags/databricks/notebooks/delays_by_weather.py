@@ -60,58 +60,58 @@ weather.check()
 # COMMAND ----------
 
 for source in (flights, weather):
-    source.changes().select("origin", "time_hour").createOrReplaceTempView(f"changed_{source.name}")
+    source.changes().createOrReplaceTempView(f"changed_{source.name}")
     source.at_end().createOrReplaceTempView(source.name)
 
-rows_in = {
-    source.name: spark.table(f"changed_{source.name}").count() if source.start <= source.end else 0
-    for source in (flights, weather)
-}
+# The touched hours are few, whatever the number of rows, so they go through the driver and the ranges are read once.
+# As seconds, because a Python datetime would pass through the driver's time zone.
+changed = spark.sql("""
+  SELECT 'flights' AS source, origin, unix_timestamp(time_hour) AS hour, count(*) AS changes
+  FROM changed_flights GROUP BY origin, time_hour
+  UNION ALL
+  SELECT 'weather' AS source, origin, unix_timestamp(time_hour) AS hour, count(*) AS changes
+  FROM changed_weather GROUP BY origin, time_hour
+""").collect()
 
-computed = spark.sql("""
-  WITH touched AS (
-    SELECT origin, time_hour FROM changed_flights UNION SELECT origin, time_hour FROM changed_weather
-  ),
-  by_hour AS (
-    SELECT
-      origin, time_hour,
-      count(*) AS flights,
-      count(dep_delay) AS departed,
-      count(arr_delay) AS arrived,
-      coalesce(sum(CAST(dep_delay AS BIGINT)), 0) AS dep_delay_minutes,
-      coalesce(sum(CAST(arr_delay AS BIGINT)), 0) AS arr_delay_minutes
-    FROM flights GROUP BY origin, time_hour
-  )
-  SELECT
-    touched.origin, touched.time_hour,
-    by_hour.flights, by_hour.departed, by_hour.arrived, by_hour.dep_delay_minutes, by_hour.arr_delay_minutes,
-    weather.wind_speed, weather.visib, weather.precip
-  FROM touched
-  LEFT JOIN by_hour ON by_hour.origin = touched.origin AND by_hour.time_hour = touched.time_hour
-  LEFT JOIN weather ON weather.origin = touched.origin AND weather.time_hour = touched.time_hour
-""")
-computed.createOrReplaceTempView("computed")
+told = {
+    "rows_in": {s.name: sum(row.changes for row in changed if row.source == s.name) for s in (flights, weather)},
+    "rows_out": 0,
+    "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end} for s in (flights, weather)},
+}
+if not changed:
+    dbutils.notebook.exit(json.dumps(told))
 
 # COMMAND ----------
+
+hours = sorted({(row.origin, row.hour) for row in changed})
+spark.createDataFrame(hours, "origin STRING, hour BIGINT").selectExpr(
+    "origin", "timestamp_seconds(hour) AS time_hour"
+).createOrReplaceTempView("touched")
 
 # An hour without a flight has no row in gold; one that lost its last flight loses its row.
 merged = spark.sql("""
   MERGE INTO main.gold.delays_by_weather AS old
-  USING computed AS new
+  USING (
+    SELECT
+      touched.origin, touched.time_hour,
+      count(flights.flight_id) AS flights,
+      count(flights.dep_delay) AS departed,
+      count(flights.arr_delay) AS arrived,
+      coalesce(sum(CAST(flights.dep_delay AS BIGINT)), 0) AS dep_delay_minutes,
+      coalesce(sum(CAST(flights.arr_delay AS BIGINT)), 0) AS arr_delay_minutes,
+      weather.wind_speed, weather.visib, weather.precip
+    FROM touched
+    LEFT JOIN flights ON flights.origin = touched.origin AND flights.time_hour = touched.time_hour
+    LEFT JOIN weather ON weather.origin = touched.origin AND weather.time_hour = touched.time_hour
+    GROUP BY touched.origin, touched.time_hour, weather.wind_speed, weather.visib, weather.precip
+  ) AS new
   ON old.origin = new.origin AND old.time_hour = new.time_hour
-  WHEN MATCHED AND new.flights IS NULL THEN DELETE
+  WHEN MATCHED AND new.flights = 0 THEN DELETE
   WHEN MATCHED THEN UPDATE SET *
-  WHEN NOT MATCHED AND new.flights IS NOT NULL THEN INSERT *
+  WHEN NOT MATCHED AND new.flights > 0 THEN INSERT *
 """).first()
+told["rows_out"] = merged["num_affected_rows"]
 
 # COMMAND ----------
 
-dbutils.notebook.exit(
-    json.dumps(
-        {
-            "rows_in": rows_in,
-            "rows_out": merged["num_affected_rows"],
-            "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end} for s in (flights, weather)},
-        }
-    )
-)
+dbutils.notebook.exit(json.dumps(told))

@@ -23,6 +23,8 @@ KEY = "flight_id"
 
 
 def merge_newest(batch, batch_id):
+    if batch.isEmpty():  # a commit without changes, such as OPTIMIZE, is not worth a version of silver
+        return
     newest_first = Window.partitionBy(KEY).orderBy(F.desc("revision"), F.desc("_commit_version"), F.desc("source_file"))
     newest = (
         batch.where(F.col("_change_type").isin("insert", "update_postimage"))
@@ -30,8 +32,6 @@ def merge_newest(batch, batch_id):
         .where("_place = 1")
         .drop("_place", "source_file", "_change_type", "_commit_version", "_commit_timestamp")
     )
-    if newest.isEmpty():  # a commit without changes, such as OPTIMIZE, is not worth a version of silver
-        return
     (
         DeltaTable.forName(batch.sparkSession, "main.silver.flights")
         .alias("old")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.sdk import Asset, AssetWatcher
 
@@ -13,6 +13,11 @@ from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.sources import Source, Start
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources
 from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
+    from databricks_bridge.operators.around import SubscriptionCommitOperator
 
 
 class Subscription:
@@ -73,6 +78,18 @@ class Subscription:
     def name(self) -> str:
         """The subscription's name, unique in one Airflow."""
         return self.spec.name
+
+    def claim(self, **operator: Any) -> XComArg:
+        """A task that claims what is pending; its output is for the tasks that work on it. See SubscriptionClaimOperator."""
+        from databricks_bridge.operators.around import SubscriptionClaimOperator
+
+        return SubscriptionClaimOperator(subscription=self, **operator).output
+
+    def commit(self, **operator: Any) -> SubscriptionCommitOperator:
+        """A task that commits what the claim task of the same DAG run handed out. See SubscriptionCommitOperator."""
+        from databricks_bridge.operators.around import SubscriptionCommitOperator
+
+        return SubscriptionCommitOperator(subscription=self, **operator)
 
     def __repr__(self) -> str:
         return f"Subscription({self.name!r}, {len(self.spec.sources)} sources)"

@@ -76,6 +76,18 @@ def _watermark(group: ArgumentParser) -> None:
     job = rebuild.add_mutually_exclusive_group(required=True)
     job.add_argument("--job-id", type=int)
     job.add_argument("--job-name", help="the exact name")
+    rebuild.add_argument(
+        "--control-table",
+        metavar="ADDRESS",
+        help="compare with job_watermarks there (control-table:conn/warehouse/schema)",
+    )
+    rebuild.add_argument(
+        "--checkpoint",
+        action="append",
+        default=[],
+        metavar="SOURCE=URL",
+        help="compare with a streaming checkpoint (s3://, gs://, abfss://, file:///); may be given again",
+    )
     _workspace(rebuild)
 
 

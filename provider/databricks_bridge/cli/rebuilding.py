@@ -5,10 +5,14 @@ from __future__ import annotations
 from databricks_bridge.cli.running import Report
 from databricks_bridge.cli.session import Session
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
-from databricks_bridge.core.rebuild import Rebuilt, record_of
+from databricks_bridge.core.positions import TablePosition
+from databricks_bridge.core.rebuild import Rebuilt, record_of, witnessed
 from databricks_bridge.core.rebuild import rebuild as rebuild_from
 from databricks_bridge.core.record import Target
 from databricks_bridge.core.repair import moved_to, shown
+from databricks_bridge.ledgers.address import parse_address
+from databricks_bridge.ledgers.checkpoints import checkpoint_version
+from databricks_bridge.ledgers.control_table import ControlTableKeep
 
 
 async def rebuild(session: Session) -> Report:
@@ -28,6 +32,7 @@ async def rebuild(session: Session) -> Report:
     job_id = session.options.job_id or await workspace.find_job(session.options.job_name)
     target = Target(workspace.host, await workspace.workspace_id(), job_id)
     found = rebuild_from(name, [run async for run in workspace.list_runs(job_id=job_id)])
+    found = await _witnesses(session, name, found)
     consumer = f"{target.host} job {target.job_id}"
     record = record_of(name, target, consumer, found, session.reason(), session.now(), session.new_epoch())
     lines = _lines(name, target, found)
@@ -37,6 +42,27 @@ async def rebuild(session: Session) -> Report:
         {"subscription": name, "ledger": str(session.address), "epoch": record.epoch, **found.to_json()},
         [*lines, f"{name}: {record.history[-1].what}"],
     )
+
+
+async def _witnesses(session: Session, name: str, found: Rebuilt) -> Rebuilt:
+    """What a control table and checkpoints say, where they were named."""
+    if session.options.control_table:
+        address = parse_address(session.options.control_table)
+        keep = session.keep(address)
+        if not isinstance(keep, ControlTableKeep):
+            raise InvalidArgument(
+                f"--control-table is {address}; give control-table:conn_id/warehouse_id/catalog.schema"
+            )
+        for alias, version in (await keep.kept_watermarks(name)).items():
+            found = witnessed(found, alias, version, f"the control table {keep.watermarks}")
+    for given in session.options.checkpoint:
+        alias, _, url = given.partition("=")
+        if not url:
+            raise InvalidArgument(f"--checkpoint is {given!r}; write SOURCE=URL, the source by its alias")
+        mark = found.watermarks.get(alias)
+        version = await checkpoint_version(url, mark.metadata_id if isinstance(mark, TablePosition) else None)
+        found = witnessed(found, alias, version, f"the checkpoint {url}")
+    return found
 
 
 def _lines(name: str, target: Target, found: Rebuilt) -> list[str]:

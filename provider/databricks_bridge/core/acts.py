@@ -85,11 +85,15 @@ class Pause:
 
 @dataclass(frozen=True)
 class Finish:
-    """Done. `ranges` were committed by this process, empty when there was nothing new."""
+    """Done. `ranges` were committed by this process, empty when there was nothing new.
+
+    `claim` is the open claim that other tasks are to work on, where the consumer is no job.
+    """
 
     ranges: tuple[Range, ...]
     run_id: int | None
     reason: str
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True)

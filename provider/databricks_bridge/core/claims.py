@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,7 +24,8 @@ class Plan:
 
     After `max_generations` runs of one claim that failed, the claim is blocked. `pause` comes before the next start
     after a run that never ran. With `postcondition` a success has to be proved before it is committed. With `wait` the
-    timers are applied here and nothing new is waited for, looking again every `poll`.
+    timers are applied here and nothing new is waited for, looking again every `poll`. `around` is for a consumer that is
+    no job: the claim is handed to other tasks, and no run proves it.
     """
 
     spec: SubscriptionSpec
@@ -33,11 +35,14 @@ class Plan:
     pause: timedelta = timedelta(seconds=30)
     postcondition: bool = False
     wait: bool = False
+    around: bool = False
     poll: timedelta = timedelta(seconds=30)
 
     @property
     def consumer(self) -> str:
         """The one consumer that the record will accept."""
+        if self.around:
+            return self.target.host
         return f"{self.target.host} job {self.target.job_id}"
 
 
@@ -91,7 +96,8 @@ def after_failure(plan: Plan, record: Record, now: datetime) -> Record:
 def after_nothing_ran(plan: Plan, record: Record, why: str, now: datetime) -> Record:
     """The same after a generation that never ran: it does not count, and the pause doubles, up to `LONGEST_PAUSE`."""
     old = _open(record)
-    pause = min(plan.pause * 2**old.idle, max(plan.pause, LONGEST_PAUSE))
+    doublings = min(old.idle, 20)  # a timedelta ends at 2**57 seconds, an idle claim never
+    pause = min(plan.pause * 2**doublings, max(plan.pause, LONGEST_PAUSE))
     return _next(plan, record, replace(old, idle=old.idle + 1, not_before=now + pause), why, now)
 
 
@@ -103,8 +109,15 @@ def _next(plan: Plan, record: Record, old: Claim, why: str, now: datetime) -> Re
 
 
 def voided(record: Record, why: str, now: datetime) -> Record:
-    """The record without a claim that never got a run and no longer fits its sources."""
-    return record.after(now, f"voided the claim on {_open(record)}: {why}", claim=None)
+    """The record without a claim that never got a run and no longer fits its sources.
+
+    Its earlier generations may have had runs, under tokens that a new claim of the same `from` would make again: a new
+    epoch, the same for every racer, so that none of them can answer for it.
+    """
+    claim = _open(record)
+    fresh = str(uuid.uuid5(uuid.NAMESPACE_URL, f"x-databricks-bridge://void/{claim.token}"))
+    epoch = fresh if claim.generation else record.epoch
+    return record.after(now, f"voided the claim on {claim}: {why}", claim=None, epoch=epoch)
 
 
 def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
@@ -118,7 +131,7 @@ def dropped(record: Record, now: datetime) -> Record:
     return record.after(now, f"dropped the claim on {_open(record)}: committed already", claim=None)
 
 
-def committed(record: Record, claim: Claim, run_id: int, now: datetime) -> Record:
+def committed(record: Record, claim: Claim, run_id: int | None, now: datetime) -> Record:
     """The record with the watermarks merged forward and the claim gone, in one write.
 
     Another claim than ours stays: its run may be at work.
@@ -127,7 +140,7 @@ def committed(record: Record, claim: Claim, run_id: int, now: datetime) -> Recor
     ours = record.claim is None or record.claim.token == claim.token
     return record.after(
         now,
-        f"committed {claim} by run {run_id}",
+        f"committed {claim}" + (f" by run {run_id}" if run_id is not None else ""),
         claim=None if ours else record.claim,
         watermarks={**record.watermarks, **marks},
     )

@@ -114,6 +114,7 @@ def _range_value(one: Range) -> dict[str, Any]:
             "from": one.from_.version,
             "from_ids": [one.from_.table_id, one.from_.metadata_id],
             "from_fingerprint": one.from_.fingerprint,
+            "from_found": one.from_.found,
             "to": one.to.version,
             "to_fingerprint": one.to.fingerprint,
         }
@@ -132,6 +133,6 @@ def _range_of(value: Mapping[str, Any], read: Mapping[str, str]) -> Range:
     return Range(
         alias,
         value.get("table") or read[alias],
-        TablePosition(value["from"], from_table_id, from_metadata_id, value["from_fingerprint"]),
+        TablePosition(value["from"], from_table_id, from_metadata_id, value["from_fingerprint"], value["from_found"]),
         TablePosition(value["to"], table_id, metadata_id, value["to_fingerprint"]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -47,10 +47,10 @@ def first_watermark(spec: SubscriptionSpec, source: Source, finding: Finding) ->
     """Where a source begins that has no watermark yet, by its `start`."""
     start = spec.start_of(source)
     if isinstance(finding, RunsFinding):
-        return finding.position if start == "latest" else RunsPosition(0)
+        return replace(finding.position, found=True) if start == "latest" else RunsPosition(0)
     found = finding.position or TablePosition(BEFORE_FIRST)
     if start == "latest":
-        return found
+        return replace(found, found=True)
     if start == "earliest":
         # No ids: of two racers one may look before the first commit, and both must make the same token.
         return TablePosition(BEFORE_FIRST)
@@ -184,7 +184,7 @@ def _chosen(choices: Choices, problem: SourceError, finding: TableFinding) -> Ta
     if choice is Choice.FAIL:
         raise problem
     if choice is Choice.ADOPT and finding.position is not None:
-        return finding.position
+        return replace(finding.position, found=True)
     return TablePosition(BEFORE_FIRST)
 
 

@@ -10,22 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+_FOUND = ["found"]
+
 BEFORE_FIRST = -1
 """The version before a table's first commit."""
 
 
 @dataclass(frozen=True)
 class TablePosition:
-    """A version of one table identity. An id that is not known is None; `fingerprint` is that of the commit file."""
+    """A version of one table identity. An id that is not known is None; `fingerprint` is that of the commit file.
+
+    `found` says that nothing was processed yet: this is only what was there at a start at "latest", or when a table was
+    adopted. Two racers may have found different versions, and must come to one token all the same.
+    """
 
     version: int
     table_id: str | None = None
     metadata_id: str | None = None
     fingerprint: str | None = None
+    found: bool = False
 
     def identity(self) -> list[Any]:
-        """What enters the token: `[table_id, metadata_id, version]`."""
-        return [self.table_id, self.metadata_id, self.version]
+        """What enters the token: `[table_id, metadata_id, version]`, or the mark of a position that was only found."""
+        return _FOUND if self.found else [self.table_id, self.metadata_id, self.version]
 
     def merged(self, other: TablePosition) -> TablePosition:
         """The further of the two."""
@@ -41,6 +48,7 @@ class TablePosition:
             "table_id": self.table_id,
             "metadata_id": self.metadata_id,
             "fingerprint": self.fingerprint,
+            "found": self.found,
         }
 
 
@@ -50,10 +58,11 @@ class RunsPosition:
 
     low_water_ms: int
     done: frozenset[int] = frozenset()
+    found: bool = False
 
     def identity(self) -> list[Any]:
-        """What enters the token: `[low_water_ms, sorted run ids]`."""
-        return [self.low_water_ms, sorted(self.done)]
+        """What enters the token: `[low_water_ms, sorted run ids]`, or the mark of a position that was only found."""
+        return _FOUND if self.found else [self.low_water_ms, sorted(self.done)]
 
     def merged(self, other: RunsPosition) -> RunsPosition:
         """Both sets of done runs, above the higher mark."""
@@ -66,7 +75,8 @@ class RunsPosition:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "runs", "low_water_ms": self.low_water_ms, "done": sorted(self.done)}
+        done = sorted(self.done)
+        return {"kind": "runs", "low_water_ms": self.low_water_ms, "done": done, "found": self.found}
 
 
 Position: TypeAlias = TablePosition | RunsPosition
@@ -75,8 +85,10 @@ Position: TypeAlias = TablePosition | RunsPosition
 def position_from_json(value: Mapping[str, Any]) -> Position:
     """Inverse of `to_json`. Raises KeyError for a shape that was never written."""
     if value["kind"] == "runs":
-        return RunsPosition(value["low_water_ms"], frozenset(value["done"]))
-    return TablePosition(value["version"], value["table_id"], value["metadata_id"], value["fingerprint"])
+        return RunsPosition(value["low_water_ms"], frozenset(value["done"]), value.get("found", False))
+    return TablePosition(
+        value["version"], value["table_id"], value["metadata_id"], value["fingerprint"], value.get("found", False)
+    )
 
 
 def merge(ours: Position | None, other: Position) -> Position:

@@ -7,14 +7,12 @@ is resolved first. The drivers (sync or async, worker or test) only do acts and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeAlias, TypeVar
+from typing import Any
 
 from databricks_bridge.core import claims, parameters, pending
 from databricks_bridge.core.acts import (
-    Act,
     AwaitRun,
     Fail,
     FindRun,
@@ -46,39 +44,21 @@ from databricks_bridge.core.errors import (
     BridgeError,
     ClaimBlocked,
     ClaimUndecided,
-    ConsumerMismatch,
     LedgerError,
     LedgerLost,
     RunFailed,
-    TargetChanged,
 )
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import Range, covers
 from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
-
-T = TypeVar("T")
+from databricks_bridge.core.steps import Memory, Step, check_owner, claim_of, done, expect
 
 TOKEN_TRUSTED = timedelta(hours=24)
 """How long a repeated run-now is trusted to find its own run; after that the runs are searched first."""
 
 READER_BEHIND = "BridgeReaderBehind"
 """The exception by which a notebook says that its shared table does not have the version `end` yet."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What the process knows between two acts: the record as last read or written, and who takes the answer."""
-
-    then: Continuation
-    record: Record | None = None
-    seen: RunSeen | None = None
-    ranges: tuple[Range, ...] = ()
-    why: str = ""
-
-
-Step: TypeAlias = tuple[Memory, Act]
-Continuation: TypeAlias = Callable[[Plan, Memory, Observation, datetime], "Step"]
 
 
 def begin() -> Step:
@@ -97,42 +77,35 @@ def step(plan: Plan, memory: Memory, observation: Observation, now: datetime) ->
 
 
 def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    record = _expect(observation, RecordRead).record
+    record = expect(observation, RecordRead).record
     if record is None:
-        return Memory(_surveyed), Survey()
-    _check_owner(plan, record)
+        return (Memory(_looked), Look(None)) if plan.around else (Memory(_surveyed), Survey())
+    check_owner(plan, record)
     if record.claim is None:
         return Memory(_looked, record), Look(record)
+    if plan.around:
+        return _handed_out(record, record.claim)
     return _resume(record, record.claim, now, entering=True)
 
 
+def _handed_out(record: Record, claim: Claim) -> Step:
+    return Memory(_opened, record), Finish((), None, f"claimed {claim}", claim)
+
+
 def _surveyed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    if _expect(observation, Surveyed).run_id is None:
+    if expect(observation, Surveyed).run_id is None:
         return Memory(_looked), Look(None)
     # A racer may have made its first start in between; only a record that is still not there was lost.
     return Memory(_lost), ReadRecord()
 
 
 def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    if _expect(observation, RecordRead).record is not None:
+    if expect(observation, RecordRead).record is not None:
         return _opened(plan, memory, observation, now)
     raise LedgerLost(
         f"there is no record of subscription {plan.spec.name!r}, but {plan.target} has runs that name it: the ledger was "
         "lost, this is no first start. Rebuild it from the runs: databricks-bridge watermark rebuild"
     )
-
-
-def _check_owner(plan: Plan, record: Record) -> None:
-    if record.claim is not None and record.claim.target != plan.target:
-        raise TargetChanged(
-            f"subscription {record.subscription!r} has an open claim on {record.claim.target}, but this task runs "
-            f"{plan.target}; let the claim end first, or resolve it: databricks-bridge claim resolve"
-        )
-    if record.consumer != plan.consumer:
-        raise ConsumerMismatch(
-            f"subscription {record.subscription!r} belongs to {record.consumer}, this task is {plan.consumer}; "
-            "give each consumer a subscription of its own"
-        )
 
 
 def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = False) -> Step:
@@ -161,16 +134,16 @@ def _start(record: Record, claim: Claim, now: datetime) -> Step:
 
 def _rechecked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     """The sources of a claim that waited without a run may have become others by now."""
-    record, claim = _claim_of(memory)
-    changed = pending.identity_changes(claim.ranges, _expect(observation, Looked).findings)
+    record, claim = claim_of(memory)
+    changed = pending.identity_changes(claim.ranges, expect(observation, Looked).findings)
     if not changed:
         return _start(record, claim, now)
     return Memory(_voidable, record, why=changed), FindRun(claim)
 
 
 def _voidable(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    run_id = _expect(observation, RunFound).run_id
-    record, _ = _claim_of(memory)
+    run_id = expect(observation, RunFound).run_id
+    record, _ = claim_of(memory)
     if run_id is not None:
         return Memory(_adopted, record), GetRun(run_id)
     record = claims.voided(record, memory.why, now)
@@ -178,17 +151,17 @@ def _voidable(plan: Plan, memory: Memory, observation: Observation, now: datetim
 
 
 def _restart(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
+    expect(observation, RecordWritten)
     return begin()
 
 
 def _woke(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, Woke)
+    expect(observation, Woke)
     return begin()
 
 
 def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    findings = _expect(observation, Looked).findings
+    findings = expect(observation, Looked).findings
     before = memory.record.watermarks if memory.record else {}
     epoch = memory.record.epoch if memory.record else FIRST_EPOCH
     settled = pending.settle(plan.spec, before, epoch, findings)
@@ -213,61 +186,66 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
 
 
 def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
+    expect(observation, RecordWritten)
     if plan.wait:
         return begin()
     return memory, Finish((), None, f"the start of {plan.spec.name} is recorded; there is nothing yet")
 
 
 def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
-    record, claim = _claim_of(memory)
-    return _resume(record, claim, now)
+    expect(observation, RecordWritten)
+    record, claim = claim_of(memory)
+    return _handed_out(record, claim) if plan.around else _resume(record, claim, now)
 
 
 def _found(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    run_id = _expect(observation, RunFound).run_id
-    _, claim = _claim_of(memory)
+    run_id = expect(observation, RunFound).run_id
+    _, claim = claim_of(memory)
     if run_id is None:
         return Memory(_started, memory.record), StartRun(claim)
     return Memory(_adopted, memory.record), GetRun(run_id)
 
 
 def _started(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    return Memory(_adopted, memory.record), GetRun(_expect(observation, RunStarted).run_id)
+    return Memory(_adopted, memory.record), GetRun(expect(observation, RunStarted).run_id)
 
 
 def _adopted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    record, claim = _claim_of(memory)
+    record, claim = claim_of(memory)
     if isinstance(observation, RunGone):
         return _give_up(record, observation.run_id, "is gone", now)
-    seen = _expect(observation, RunSeen)
+    seen = expect(observation, RunSeen)
     if seen.parameters.get(parameters.TOKEN) != claim.token:
         raise BadAnswer(
             f"run {seen.run_id} of {claim.target} does not carry the token of its claim; the job must declare the "
             f"job parameters {parameters.TOKEN} and {parameters.RANGES}"
         )
     ranges = parameters.ranges_of(seen.parameters, {one.alias: one.name for one in claim.ranges})
-    if [(one.alias, one.from_) for one in ranges] != [(one.alias, one.from_) for one in claim.ranges]:
+    if _starts(ranges) != _starts(claim.ranges):
         raise BadAnswer(f"run {seen.run_id} of {claim.target} carries our token, but other ranges: {ranges}")
     record = claims.noted(record, seen.run_id, ranges, seen.parameters, now)
     return Memory(_noted, record, seen), WriteRecord(record)
 
 
+def _starts(ranges: tuple[Range, ...]) -> list[tuple[str, list[Any]]]:
+    """What both racers must agree on: a position that was only found may be another for each."""
+    return [(one.alias, one.from_.identity()) for one in ranges]
+
+
 def _noted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
+    expect(observation, RecordWritten)
     assert memory.seen is not None
     return _judge(plan, memory, memory.seen, now)
 
 
 def _judged(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     if isinstance(observation, RunGone):
-        return _give_up(_claim_of(memory)[0], observation.run_id, "is gone", now)
-    return _judge(plan, memory, _expect(observation, RunSeen), now)
+        return _give_up(claim_of(memory)[0], observation.run_id, "is gone", now)
+    return _judge(plan, memory, expect(observation, RunSeen), now)
 
 
 def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
-    record, claim = _claim_of(memory)
+    record, claim = claim_of(memory)
     ending = seen.outcome.ending
     if ending is Ending.ACTIVE:
         if claim.status is ClaimStatus.OPEN:
@@ -294,13 +272,14 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
         record = claims.failed(plan, record, seen.outcome, now)
         return Memory(_reported, record, seen), WriteRecord(record)
     record = claims.after_failure(plan, record, now)
-    return Memory(_claimed, record), WriteRecord(record)
+    # Its ranges are as old as the first generation: begin again, so that the sources are looked at before run-now.
+    return Memory(_restart, record), WriteRecord(record)
 
 
 def _proved(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     """A success that its postcondition does not confirm is a failure like any other."""
-    proof = _expect(observation, Proved)
-    record, _ = _claim_of(memory)
+    proof = expect(observation, Proved)
+    record, _ = claim_of(memory)
     assert memory.seen is not None
     if proof.holds:
         return Memory(_reread, record, memory.seen), ReadRecord()
@@ -310,8 +289,8 @@ def _proved(plan: Plan, memory: Memory, observation: Observation, now: datetime)
 
 
 def _reported(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
-    _, claim = _claim_of(memory)
+    expect(observation, RecordWritten)
+    _, claim = claim_of(memory)
     assert memory.seen is not None
     more = (
         "no more runs are started: repair it in Databricks or resolve the claim"
@@ -326,8 +305,8 @@ def _reported(plan: Plan, memory: Memory, observation: Observation, now: datetim
 
 
 def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    record = _expect(observation, RecordRead).record
-    _, claim = _claim_of(memory)
+    record = expect(observation, RecordRead).record
+    _, claim = claim_of(memory)
     assert memory.seen is not None
     if record is None:
         raise LedgerError(
@@ -339,14 +318,7 @@ def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime)
     if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
         return memory, Finish((), memory.seen.run_id, f"{claim} was committed by another process")
     record = claims.committed(record, claim, memory.seen.run_id, now)
-    return Memory(_done, record, memory.seen, claim.ranges), WriteRecord(record)
-
-
-def _done(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
-    assert memory.seen is not None
-    what = ", ".join(str(one) for one in memory.ranges if not one.empty)
-    return memory, Finish(memory.ranges, memory.seen.run_id, f"committed {what}")
+    return Memory(done, record, memory.seen, claim.ranges), WriteRecord(record)
 
 
 def _give_up(record: Record, run_id: int, why: str, now: datetime) -> Step:
@@ -355,20 +327,6 @@ def _give_up(record: Record, run_id: int, why: str, now: datetime) -> Step:
 
 
 def _undecided(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    _expect(observation, RecordWritten)
-    record, claim = _claim_of(memory)
+    expect(observation, RecordWritten)
+    record, claim = claim_of(memory)
     return _resume(record, claim, now)
-
-
-def _claim_of(memory: Memory) -> tuple[Record, Claim]:
-    record = memory.record
-    claim = record.claim if record is not None else None
-    if record is None or claim is None:
-        raise TypeError("the driver answered an act that was not asked: this step follows an open claim")
-    return record, claim
-
-
-def _expect(observation: Observation, kind: type[T]) -> T:
-    if not isinstance(observation, kind):
-        raise TypeError(f"the driver answered with {type(observation).__name__} where {kind.__name__} was due")
-    return observation

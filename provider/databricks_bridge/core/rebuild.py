@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in the row of ranges that a person should look at. `kind` is gap, overlap, replaced or unreadable."""
+    """Something in the row of ranges that a person should look at. `kind` is gap, overlap, replaced, unreadable or, for what
+    another witness says, disagrees; then the run is the one that proves the mark.
+    """
 
     kind: str
     alias: str
@@ -99,6 +101,16 @@ def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]]) -> Rebuilt:
             if moved != mark or again:
                 marks[one.alias], proved[one.alias] = moved, piece.run_id
     return Rebuilt(tuple(pieces), marks, proved, tuple(findings))
+
+
+def witnessed(found: Rebuilt, alias: str, version: int, witness: str) -> Rebuilt:
+    """The same, with a finding where another witness (a checkpoint, a control table) says another version."""
+    mark = found.watermarks.get(alias)
+    if isinstance(mark, TablePosition) and mark.version == version:
+        return found
+    runs = f"the runs say {shown(mark)}" if mark is not None else "no run shows it"
+    more = Finding("disagrees", alias, found.proved_by.get(alias, 0), f"{witness} says version {version}, {runs}")
+    return replace(found, findings=(*found.findings, more))
 
 
 def record_of(

@@ -10,12 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from databricks_bridge.core import acts
+from databricks_bridge.core.around import begin_commit
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameters import SUBSCRIPTION, TOKEN, names_of, of_run
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
+from databricks_bridge.core.steps import Step
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.ledgers.protocol import Ledger
 from databricks_bridge.workspace.client import Workspace
@@ -38,14 +40,14 @@ async def _nothing_to_prove(claim: Claim, run_id: int) -> acts.Proved:
 class Driver:
     """One consumer's way through the protocol.
 
-    `target` is the open client of the downstream workspace. `on_run` is told every run as soon as it is known, as the
+    `target` is the open client of the downstream workspace, None where the consumer is no job. `on_run` is told every run as soon as it is known, as the
     raw answer of `runs/get`.
     """
 
     plan: Plan
     ledger: Ledger
     looker: Looker
-    target: Workspace
+    target: Workspace | None
     poll_interval: timedelta = timedelta(seconds=30)
     on_run: Callable[[Mapping[str, Any]], None] = lambda run: None
     prove: Callable[[Claim, int], Awaitable[acts.Proved]] = _nothing_to_prove
@@ -59,7 +61,14 @@ class Driver:
         Raises the BridgeError of a Fail, and whatever a part raised: then nothing is lost, and the next process
         begins again from the record.
         """
-        memory, act = begin()
+        return await self._drive(begin(), follow)
+
+    async def commit(self, token: str) -> acts.Finish | acts.AwaitRun | acts.Pause:
+        """Commit the open claim of this token, which other tasks worked on. Raises ClaimUndecided, LedgerError."""
+        return await self._drive(begin_commit(token), follow=True)
+
+    async def _drive(self, first: Step, follow: bool) -> acts.Finish | acts.AwaitRun | acts.Pause:
+        memory, act = first
         while True:
             log.debug("act %s", act)
             if isinstance(act, acts.Finish) or (isinstance(act, acts.AwaitRun | acts.Pause) and not follow):
@@ -96,15 +105,23 @@ class Driver:
                 return acts.Woke()
         raise TypeError(f"no way to do {act!r}")
 
+    @property
+    def _workspace(self) -> Workspace:
+        if self.target is None:
+            raise TypeError("this consumer is no job; the protocol asks nothing of a workspace for it")
+        return self.target
+
     async def _check_job(self) -> None:
         """Refuse a job that does not declare what the claim will send: its run could not show what it was given."""
+        if self.target is None:
+            return
         job_id = self.plan.target.job_id
-        settings = (await self.target.get_job(job_id)).get("settings") or {}
+        settings = (await self._workspace.get_job(job_id)).get("settings") or {}
         declared = {one["name"] for one in settings.get("parameters") or []}
         missing = sorted(names_of(self.plan.spec.sources, self.plan.own_parameters) - declared)
         if missing:
             raise InvalidArgument(
-                f"job {settings.get('name', job_id)!r} in {self.target.host} does not declare the job parameters "
+                f"job {settings.get('name', job_id)!r} in {self._workspace.host} does not declare the job parameters "
                 f"{', '.join(missing)}; add them to its parameters with an empty default"
             )
 
@@ -118,27 +135,27 @@ class Driver:
         return acts.RecordWritten()
 
     async def _start(self, claim: Claim) -> acts.Observation:
-        run_id = await self.target.run_now(
+        run_id = await self._workspace.run_now(
             claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=claim.token, queue=True
         )
         return acts.RunStarted(run_id)
 
     async def _survey(self) -> int | None:
-        async for run in self.target.list_runs(job_id=self.plan.target.job_id):
+        async for run in self._workspace.list_runs(job_id=self.plan.target.job_id):
             if of_run(run).get(SUBSCRIPTION) == self.plan.spec.name:
                 return int(run["run_id"])
         return None
 
     async def _find(self, claim: Claim) -> int | None:
         from_ms = int((claim.created_at - CLOCKS_APART).timestamp() * 1000)
-        async for run in self.target.list_runs(job_id=claim.target.job_id, start_time_from_ms=from_ms):
+        async for run in self._workspace.list_runs(job_id=claim.target.job_id, start_time_from_ms=from_ms):
             if of_run(run).get(TOKEN) == claim.token:
                 return int(run["run_id"])
         return None
 
     async def _get(self, run_id: int) -> acts.RunSeen | acts.RunGone:
         try:
-            run = await self.target.get_run(run_id)
+            run = await self._workspace.get_run(run_id)
         except NotFound:
             return acts.RunGone(run_id)
         self.on_run(run)
@@ -168,7 +185,7 @@ class Driver:
         for task in run.get("tasks") or []:
             if outcome_of(task).ending is Ending.FAILED:
                 try:
-                    output = await self.target.get_run_output(task["run_id"])
+                    output = await self._workspace.get_run_output(task["run_id"])
                 except (WorkspaceError, Unavailable) as error:
                     log.warning("the output of task run %s cannot be read: %s", task["run_id"], error)
                     continue

@@ -45,6 +45,11 @@ class ControlTableKeep:
         rows = await self.execute(f"SELECT job FROM {self.claims} ORDER BY job")
         return sorted(str(row["job"]) for row in rows)
 
+    async def kept_watermarks(self, job: str) -> dict[str, int]:
+        """What `job_watermarks` says of a job, whoever wrote it: versions by source."""
+        rows = await self.execute(f"SELECT source, last_version FROM {self.watermarks} WHERE job = :job", job=job)
+        return {str(row["source"]): int(row["last_version"]) for row in rows if row["last_version"] is not None}
+
     async def execute(self, statement: str, **parameters: str | int) -> list[Row]:
         """One statement on the warehouse, after the tables are there."""
         if self._warehouse is None:
@@ -132,12 +137,9 @@ class ControlTableLedger:
     async def _mirror(self, record: Record) -> None:
         """Tables alone: the runs of a job have no version."""
         marks = {alias: at.version for alias, at in record.watermarks.items() if isinstance(at, TablePosition)}
-        kept = await self._keep.execute(
-            f"SELECT source, last_version FROM {self._keep.watermarks} WHERE job = :job", job=self._subscription
-        )
-        there = {row["source"]: row["last_version"] for row in kept}
+        there = await self._keep.kept_watermarks(self._subscription)
         for alias, version in sorted(marks.items()):
-            if there.get(alias) != str(version):
+            if there.get(alias) != version:
                 await self._keep.execute(
                     f"MERGE INTO {self._keep.watermarks} AS kept "
                     "USING (SELECT :job AS job, :source AS source, :version AS version) AS new "

@@ -197,17 +197,18 @@ class ObjectStoreKeep:
 
     def _open(self) -> Any:
         if self._store is None:
-            self._store = _open_url(self._url)
+            self._store = open_url(self._url)
         return self._store
 
 
-def _open_url(url: str) -> Any:
+def open_url(url: str, *, make: bool = True) -> Any:
+    """The obstore store at this URL; a local folder is made when it is missing, unless `make` is False."""
     from urllib.parse import unquote, urlsplit
 
     from obstore.store import LocalStore, from_url
 
     if url.startswith("file:"):
-        return LocalStore(unquote(urlsplit(url).path) or "/", mkdir=True)
+        return LocalStore(unquote(urlsplit(url).path) or "/", mkdir=make)
     plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
     return from_url(
         url,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,7 +52,11 @@ class Objects(Protocol):
 
 
 class StoreObjects:
-    """`Objects` below `folder` of an obstore store, which is opened when it is first used. `where` is for messages."""
+    """`Objects` below `folder` of an obstore store, which is opened when it is first used. `where` is for messages.
+
+    obstore's blocking calls in a thread of asyncio's, not its own async ones: a process that ends soon after one of those
+    is aborted now and then (SIGABRT, one in four short commands), for its Rust threads outlive the interpreter.
+    """
 
     def __init__(self, open_store: Callable[[], ObjectStore], folder: str, where: str) -> None:
         self._open, self._folder, self._where = open_store, folder, where
@@ -60,61 +65,78 @@ class StoreObjects:
     @property
     def _store(self) -> ObjectStore:
         if self._opened is None:
-            with self._translated("open"):
+            with self._translated("open the store at"):
                 self._opened = self._open()
         return self._opened
 
     async def get(self, key: str) -> bytes | None:
+        return await asyncio.to_thread(self._get, key)
+
+    async def create(self, key: str, data: bytes) -> None:
+        await asyncio.to_thread(self._create, key, data)
+
+    async def put(self, key: str, data: bytes) -> None:
+        await asyncio.to_thread(self._put, key, data)
+
+    async def delete(self, keys: list[str]) -> None:
+        await asyncio.to_thread(self._delete, keys)
+
+    async def scan(self, after: str | None = None) -> AsyncIterator[Found]:
+        for found in await asyncio.to_thread(self._scan, after):
+            yield found
+
+    async def folders(self) -> list[str]:
+        """The names of the folders directly below, sorted."""
+        return await asyncio.to_thread(self._folders)
+
+    def _get(self, key: str) -> bytes | None:
         import obstore
 
-        with self._translated(f"read {key} of"):
+        with self._translated(f"read {key} in"):
             try:
-                answer = await obstore.get_async(self._store, self._path(key))
-                return bytes(await answer.bytes_async())
+                return bytes(obstore.get(self._store, self._path(key)).bytes())
             except FileNotFoundError:
                 return None
 
-    async def create(self, key: str, data: bytes) -> None:
+    def _create(self, key: str, data: bytes) -> None:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._translated(f"write {key} of"):
+        with self._translated(f"write {key} in"):
             try:
-                await obstore.put_async(self._store, self._path(key), data, mode="create")
+                obstore.put(self._store, self._path(key), data, mode="create")
             except (AlreadyExistsError, PreconditionError) as error:
                 raise AlreadyThere(key) from error
 
-    async def put(self, key: str, data: bytes) -> None:
+    def _put(self, key: str, data: bytes) -> None:
         import obstore
 
-        with self._translated(f"write {key} of"):
-            await obstore.put_async(self._store, self._path(key), data, use_multipart=False)
+        with self._translated(f"write {key} in"):
+            obstore.put(self._store, self._path(key), data, use_multipart=False)
 
-    async def delete(self, keys: list[str]) -> None:
+    def _delete(self, keys: list[str]) -> None:
         import obstore
 
-        with self._translated("delete from"):
+        with self._translated("delete in"):
             for key in keys:
                 try:
-                    await obstore.delete_async(self._store, self._path(key))
+                    obstore.delete(self._store, self._path(key))
                 except FileNotFoundError:
                     continue
 
-    async def scan(self, after: str | None = None) -> AsyncIterator[Found]:
+    def _scan(self, after: str | None) -> list[Found]:
         import obstore
 
         with self._translated("list"):
             offset = self._path(after) if after else None
-            async for chunk in obstore.list(self._store, self._folder, offset=offset, chunk_size=1000):
-                for one in chunk:
-                    yield Found(one["path"].rpartition("/")[2], one["last_modified"])
+            listed = obstore.list(self._store, self._folder, offset=offset).collect()
+        return [Found(one["path"].rpartition("/")[2], one["last_modified"]) for one in listed]
 
-    async def folders(self) -> list[str]:
-        """The names of the folders directly below, sorted."""
+    def _folders(self) -> list[str]:
         import obstore
 
         with self._translated("list"):
-            found = await obstore.list_with_delimiter_async(self._store, self._folder or None)
+            found = obstore.list_with_delimiter(self._store, self._folder or None)
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
     def _path(self, key: str) -> str:
@@ -129,4 +151,4 @@ class StoreObjects:
             yield
         except (BaseError, OSError) as error:
             said = str(error).partition("\n")[0]
-            raise LedgerError(f"cannot {act} the ledger at {self._where}: {type(error).__name__}: {said}") from error
+            raise LedgerError(f"cannot {act} {self._where}: {type(error).__name__}: {said}") from error

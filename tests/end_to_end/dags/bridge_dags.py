@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
 from databricks_bridge import (
     DatabricksIncrementalRunOperator,
@@ -85,6 +85,18 @@ with DAG("by_asset", schedule=by_asset.asset, max_active_runs=1):
         job_name="consume-asset",
         poll_interval=SECOND,
     )
+
+around = Subscription("around", DeltaTable("main.around.flights", databricks_conn_id="ops"), start="earliest")
+
+
+@task
+def export(claimed: dict) -> list[str]:
+    given = claimed["parameters"]
+    return [given["flights_table"], given["flights_start"], given["flights_end"], claimed["claim"]]
+
+
+with DAG("around", schedule=None, max_active_runs=1):
+    export(around.claim()) >> around.commit()
 
 MISTAKES = {
     "wrong_token": (subscription("wrong_token", conn_id="ops_wrong_token"), "consume-poke"),

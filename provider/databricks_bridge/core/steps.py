@@ -1,0 +1,64 @@
+"""What the steps of the protocol share: the memory between two acts, and how an answer is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from databricks_bridge.core.acts import Act, Finish, Observation, RecordWritten, RunSeen
+from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import ConsumerMismatch, TargetChanged
+from databricks_bridge.core.positions import Range
+from databricks_bridge.core.record import Claim, Record
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the process knows between two acts: the record as last read or written, and who takes the answer."""
+
+    then: Continuation
+    record: Record | None = None
+    seen: RunSeen | None = None
+    ranges: tuple[Range, ...] = ()
+    why: str = ""
+
+
+Step: TypeAlias = tuple[Memory, Act]
+Continuation: TypeAlias = Callable[[Plan, Memory, Observation, datetime], "Step"]
+
+
+def check_owner(plan: Plan, record: Record) -> None:
+    if record.claim is not None and record.claim.target != plan.target:
+        raise TargetChanged(
+            f"subscription {record.subscription!r} has an open claim on {record.claim.target}, but this task runs "
+            f"{plan.target}; let the claim end first, or resolve it: databricks-bridge claim resolve"
+        )
+    if record.consumer != plan.consumer:
+        raise ConsumerMismatch(
+            f"subscription {record.subscription!r} belongs to {record.consumer}, this task is {plan.consumer}; "
+            "give each consumer a subscription of its own"
+        )
+
+
+def claim_of(memory: Memory) -> tuple[Record, Claim]:
+    record = memory.record
+    claim = record.claim if record is not None else None
+    if record is None or claim is None:
+        raise TypeError("the driver answered an act that was not asked: this step follows an open claim")
+    return record, claim
+
+
+def expect(observation: Observation, kind: type[T]) -> T:
+    if not isinstance(observation, kind):
+        raise TypeError(f"the driver answered with {type(observation).__name__} where {kind.__name__} was due")
+    return observation
+
+
+def done(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    what = ", ".join(str(one) for one in memory.ranges if not one.empty)
+    return memory, Finish(memory.ranges, memory.seen.run_id if memory.seen else None, f"committed {what}")
