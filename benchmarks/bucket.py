@@ -9,6 +9,7 @@ import asyncio
 import json
 import tempfile
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,9 +144,22 @@ def checkpoint_bytes(files: int) -> bytes:
 
 
 def _add(number: int) -> dict[str, Any]:
-    path = f"part-{number:05d}-{number:032x}-c000.snappy.parquet"
-    add = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
-    return {"add": add}
+    """A file as Spark adds it: a name with a uuid in it, and statistics of five columns."""
+    names = [f"column_{at}" for at in range(5)]
+    stats = {
+        "numRecords": 1000 + number % 97,
+        "minValues": dict.fromkeys(names, f"{number * 7919 % 100003:06d}-a"),
+        "maxValues": dict.fromkeys(names, f"{number * 7907 % 100003:06d}-z"),
+        "nullCount": dict.fromkeys(names, number % 5),
+    }
+    path = f"part-{number:05d}-{uuid.UUID(int=number * 2**64 + 1)}-c000.snappy.parquet"
+    add = {
+        "path": path,
+        "partitionValues": {},
+        "size": 1_000_000 + number,
+        "modificationTime": 1_700_000_000_000 + number,
+    }
+    return {"add": add | {"dataChange": True, "stats": json.dumps(stats)}}
 
 
 def _lines(*actions: dict[str, Any]) -> bytes:

@@ -36,6 +36,7 @@ class Bridge:
     deployment: Deployment
     airflow: AirflowApi
     workspaces: dict[str, Workspace]
+    ledger: str
 
     def commit(self, rows: int, table: str = "main.silver.flights") -> int:
         """Append to a real Delta table in ops; its version afterwards."""
@@ -107,7 +108,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
         _furnish(deployment, workspaces)
         services = Services(places)
         try:
-            yield Bridge(deployment, _start_airflow(places, services, workspaces), workspaces)
+            airflow = _start_airflow(places, services, workspaces)
+            yield Bridge(deployment, airflow, workspaces, f"file://{places.home}/ledger")
         finally:
             services.stop()
 
@@ -122,7 +124,7 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
         workspace.client.workspace.mkdirs("/bridge")
         _notebook(workspace)
     table = ("flights_table", "flights_start", "flights_end")
-    for way in ("poke", "reschedule", "deferrable", "asset"):
+    for way in ("poke", "reschedule", "deferrable", "asset", "store"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
     _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM, "by_file_run_ids"))
     _job(workspaces["ops"], "by-file", trigger={"file_arrival": {"url": LANDING}})
@@ -152,6 +154,7 @@ def _start_airflow(places: Places, services: Services, workspaces: dict[str, Wor
         "kwargs": {"path": str(DAGS)},
     }
     environment["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = json.dumps([bundle])
+    environment["BRIDGE_TEST_LEDGER"] = f"file://{places.home}/ledger"
     wrong = {"conn_type": "databricks", "host": workspaces["ops"].host, "password": "not-the-token"}
     environment["AIRFLOW_CONN_OPS_WRONG_TOKEN"] = json.dumps(wrong)
     command = [sys.executable, "-m", "airflow"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -163,6 +165,22 @@ def test_a_mistake_fails_the_task_and_says_what_it_is(bridge: Bridge, mistake: s
 def _consumed(bridge: Bridge) -> int:
     ended = [run for run in bridge.runs("gold", "consume-asset") if run["state"].get("result_state") == "SUCCESS"]
     return max((int(given(run)["flights_end"]) for run in ended), default=-1)
+
+
+def test_a_ledger_in_an_object_store_serves_watcher_operator_and_command_line(bridge: Bridge) -> None:
+    version = bridge.commit(4, "main.stored.flights")
+    wait_until(lambda: _watermark(bridge) == version, "the commit in the ledger", 90, lambda: None)
+    runs = bridge.runs("gold", "consume-store")
+    assert [(given(run)["flights_start"], given(run)["flights_end"]) for run in runs] == [("0", str(version))]
+
+
+def _watermark(bridge: Bridge) -> int:
+    words = ["databricks_bridge.cli", "watermark", "get", "stored", "--ledger", bridge.ledger, "--json"]
+    code = f"import sys; from databricks_bridge.cli import main; sys.exit(main({words[1:]!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return -2
+    return int(json.loads(done.stdout)["watermarks"]["flights"]["version"])
 
 
 def _held(bridge: Bridge, hold_id: int) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -317,3 +320,57 @@ async def test_a_folder_that_cannot_be_opened_is_a_ledger_error(tmp_path: Path) 
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="cannot open the store at file:"):
         await ObjectStoreKeep((tmp_path / "file" / "deep").as_uri()).ledger("delays").read()
+
+
+WRITER = """
+import asyncio, sys
+from databricks_bridge.core.errors import WriteLost
+from databricks_bridge.ledgers.object_store import ObjectStoreKeep
+from tests.core.builders import NOW, at
+
+async def write(url, name):
+    ledger, mine = ObjectStoreKeep(url).ledger("delays"), 0
+    while True:
+        record = await ledger.read()
+        marks = {**record.watermarks, name: at(mine)}
+        try:
+            await ledger.write(record.after(NOW, f"{name} {mine}", watermarks=marks))
+        except WriteLost:
+            continue
+        print(mine, flush=True)
+        mine += 1
+
+asyncio.run(write(*sys.argv[1:]))
+"""
+
+
+def test_writers_that_are_killed_lose_nothing_that_they_were_told_is_written(tmp_path: Path) -> None:
+    """Three processes write as fast as they can, and are killed; what each was told last is in the record."""
+    asyncio.run(in_folder(tmp_path).write(FIRST))
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, tmp_path.as_uri(), name],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        for name in ("a", "b", "c")
+    ]
+    told: dict[str, int] = {}
+    for name, writer in zip("abc", writers, strict=True):
+        assert writer.stdout is not None
+        for _ in range(20):
+            told[name] = int(writer.stdout.readline())
+        writer.kill()
+        told[name] = max([told[name], *(int(line) for line in writer.stdout.read().split())])
+        writer.wait()
+    record = asyncio.run(in_folder(tmp_path).read())
+    assert record is not None
+    for name, version in told.items():
+        mark = record.watermarks[name]
+        # one more may have been written, of which the process had no time to tell
+        assert mark in (at(version), at(version + 1))
+    entries = asyncio.run(in_folder(tmp_path).history(10_000))
+    revisions = [one.revision for one in entries]
+    assert revisions == list(range(revisions[0], record.revision + 1))
+    asyncio.run(in_folder(tmp_path).write(record.after(NOW, "after all")))

@@ -164,3 +164,33 @@ def test_the_rate_of_an_endpoint_is_half_of_what_is_published() -> None:
     assert limits.bucket("GET", "/api/2.2/jobs/runs/get") is limits.bucket("GET", "/api/2.1/jobs/runs/get")
     assert limits.bucket("GET", "/api/2.1/unity-catalog/tables/a.b.c").max_rate == 10
     assert endpoint("GET", "/.well-known/databricks-config") == ("GET", "")
+
+
+async def test_headers_of_a_good_answer_have_lower_case_names(server: Server, workspace: Workspace) -> None:
+    server.script = [json_answer({}, Delta_Table_Version="7")]
+    assert (await workspace.headers("/x", {"a": True}))["delta-table-version"] == "7"
+    assert server.requests == [("GET", "/x?a=true")]
+    server.script = [json_answer({"error_code": "X", "message": "it does not exist"}, status=404)]
+    with pytest.raises(NotFound, match="does not exist"):
+        await workspace.headers("/x")
+
+
+async def test_an_error_nested_as_the_delta_api_gives_it(server: Server, workspace: Workspace) -> None:
+    body = {"error": {"message": "no such table", "type": "NoSuchTableException", "code": 404}}
+    server.script = [json_answer(body, status=404)]
+    with pytest.raises(NotFound, match="NoSuchTableException: no such table") as caught:
+        await workspace.get("/x")
+    assert caught.value.error_code == "NoSuchTableException"
+
+
+async def test_statements_are_started_polled_and_cancelled(server: Server, workspace: Workspace) -> None:
+    server.script = [json_answer({"statement_id": "a/b"})]
+    assert await workspace.execute_statement("w", "SELECT 1") == {"statement_id": "a/b"}
+    await workspace.get_statement("a/b")
+    await workspace.cancel_statement("a/b")
+    assert server.requests == [
+        ("POST", "/api/2.0/sql/statements"),
+        ("GET", "/api/2.0/sql/statements/a%2Fb"),
+        ("POST", "/api/2.0/sql/statements/a%2Fb/cancel"),
+    ]
+    assert server.bodies[0]["wait_timeout"] == "0s"

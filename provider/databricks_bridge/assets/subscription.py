@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.sdk import Asset, AssetWatcher
+from airflow.sdk.configuration import conf
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.sources import Source, Start
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources
+from databricks_bridge.ledgers.address import parse_address
 from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ class Subscription:
     timers mean what they mean in Databricks' own table-update triggers. What happens when a table was re-created, replaced
     or cut back is chosen by `on_recreated`, `on_replaced` and `on_history_gap`: "fail" (the default), "full_rebuild" of what
     is there now, or "adopt" it without processing. `max_commits_per_run` caps how much of a backlog one run is given.
+    `ledger` says where the record is kept: "airflow" (Airflow's asset state store, the default, or what `[databricks_bridge]
+    ledger` says), the URL of a folder in an object store, or a control table; see `databricks_bridge.ledgers.address`.
 
     `asset` carries the record and a watcher: `schedule=subscription.asset` starts a DAG run when there is something to do
     (it looks every `poll_interval`, and sends again after `resend_after`, doubling, while nothing happens). Operators and
@@ -47,6 +51,7 @@ class Subscription:
         on_replaced: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
         on_history_gap: Choice | Literal["fail", "full_rebuild", "adopt"] = Choice.FAIL,
         max_commits_per_run: int | None = None,
+        ledger: str | None = None,
         poll_interval: timedelta = timedelta(seconds=30),
         resend_after: timedelta = timedelta(seconds=60),
     ) -> None:
@@ -61,10 +66,12 @@ class Subscription:
             on_history_gap=cast(Choice, on_history_gap),
         )
         self.spec = SubscriptionSpec(name, as_sources(sources), start, policy, choices, max_commits_per_run)
+        self.ledger = parse_address(ledger or conf.get("databricks_bridge", "ledger", fallback="airflow"))
         asset_name = f"databricks_bridge.{name}"
         watch = SubscriptionWatchTrigger(
             subscription=self.spec.to_json(),
             asset=asset_name,
+            ledger=str(self.ledger),
             poll_interval=check_seconds(poll_interval, "poll_interval"),
             resend_after=check_seconds(resend_after, "resend_after"),
         )

@@ -5,7 +5,7 @@ moves a watermark by hand begins a new epoch, so that no old token can answer fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -106,23 +106,16 @@ def parked(left: Record, source: str, address: str, there: Record | None, now: d
     """What is written into the new ledger before the old one is closed: it proves that the new one takes the record,
     and lets nobody in. See `arrived`.
     """
-    comes = arrived(left, address, there, now)
-    return Record(**{**vars(comes), "consumer": f"{_MOVED}{source} (was {comes.consumer})"})
+    consumer = f"{_MOVED}{source} (was {_consumer(left, address, there)})"
+    return _placed_in(left, there, consumer, f"parked in {address}, to come from {source}", now)
 
 
 def arrived(left: Record, address: str, there: Record | None, now: datetime) -> Record:
-    """The first record in the new ledger, from what was left behind. `there` is what the new ledger holds.
+    """The record in use in the new ledger, from what was left behind. `there` is what the new ledger holds.
 
     Raises LedgerError when the new ledger holds a record that is in use.
     """
-    where_from = moved_to(left)
-    if where_from is None:
-        raise LedgerError(f"subscription {left.subscription!r} was not moved away")
-    if there is not None and moved_to(there) is None:
-        raise LedgerError(f"the ledger {address} has a record of subscription {left.subscription!r} that is in use")
-    revision = there.revision if there else 0
-    fresh = Record(**{**vars(left), "consumer": where_from[1], "revision": revision})
-    return fresh.after(now, f"arrived in {address}")
+    return _placed_in(left, there, _consumer(left, address, there), f"arrived in {address}", now)
 
 
 def moved_to(record: Record) -> tuple[str, str] | None:
@@ -167,3 +160,17 @@ def _refuse_claim(record: Record, act: str) -> None:
             f"subscription {record.subscription!r} has a claim on {record.claim} ({record.claim.status}); {act} has to wait: "
             "let its run end, or resolve it: databricks-bridge claim resolve"
         )
+
+
+def _consumer(left: Record, address: str, there: Record | None) -> str:
+    """Whose record it was. Raises LedgerError where it may not be written."""
+    where_from = moved_to(left)
+    if where_from is None:
+        raise LedgerError(f"subscription {left.subscription!r} was not moved away")
+    if there is not None and moved_to(there) is None:
+        raise LedgerError(f"the ledger {address} has a record of subscription {left.subscription!r} that is in use")
+    return where_from[1]
+
+
+def _placed_in(left: Record, there: Record | None, consumer: str, what: str, now: datetime) -> Record:
+    return replace(left, consumer=consumer, revision=there.revision if there else 0).after(now, what)

@@ -100,11 +100,11 @@ class SubscriptionCommitOperator(BaseOperator):
 
 
 def _driver(subscription: Subscription, context: Context, looker: Looker) -> Driver:
+    from databricks_bridge.assets.ledgers import task_ledger
     from databricks_bridge.core.claims import Plan
     from databricks_bridge.core.record import Target
     from databricks_bridge.feeds.driver import Driver
-    from databricks_bridge.ledgers.airflow import ledger_of
 
     target = Target(f"dag {context['ti'].dag_id}", "", 0)
     plan = Plan(subscription.spec, target, {}, around=True)
-    return Driver(plan, ledger_of(context, subscription.asset, subscription.name), looker, None)
+    return Driver(plan, task_ledger(subscription, context, looker), looker, None)

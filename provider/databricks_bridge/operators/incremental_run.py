@@ -136,17 +136,17 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         return PauseTrigger(until=act.until.isoformat(), deadline=until)
 
     async def _drive(self, context: Context) -> Finish | AwaitRun | Pause:
+        from databricks_bridge.assets.ledgers import task_ledger
         from databricks_bridge.core.claims import Plan
         from databricks_bridge.core.record import Target
         from databricks_bridge.feeds.driver import Driver
         from databricks_bridge.feeds.look import Looker
         from databricks_bridge.feeds.runs import job_of
         from databricks_bridge.hooks.databricks import open_workspace
-        from databricks_bridge.ledgers.airflow import ledger_of
 
         spec = self.subscription.spec
-        ledger = ledger_of(context, self.subscription.asset, spec.name)
         async with Looker(open_workspace) as looker:
+            ledger = task_ledger(self.subscription, context, looker)
             workspace = await looker.workspace(self.databricks_conn_id)
             wanted = None if self.job_id is None else int(self.job_id)
             target = Target(

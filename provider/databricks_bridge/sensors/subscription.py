@@ -79,24 +79,24 @@ class DatabricksSubscriptionSensor(BaseSensorOperator):
         return {name: event[name] for name in ("subscription", "updated", "reason")}
 
     async def _look_once(self, context: Context) -> tuple[Record | None, dict[str, Any] | None]:
+        from databricks_bridge.assets.ledgers import task_ledger
         from databricks_bridge.core.policy import Ready
         from databricks_bridge.core.waiting import decide_wait, ready_at_once
         from databricks_bridge.feeds.look import Looker
         from databricks_bridge.hooks.databricks import open_workspace
-        from databricks_bridge.ledgers.airflow import ledger_of
 
         spec = self.subscription.spec
-        record = await ledger_of(context, self.subscription.asset, spec.name).read()
-        reason = ready_at_once(spec, record)
-        updated: tuple[str, ...] = ()
-        if reason is None:
-            marks = record.watermarks if record else {}
-            async with Looker(open_workspace) as looker:
+        async with Looker(open_workspace) as looker:
+            record = await task_ledger(self.subscription, context, looker).read()
+            reason = ready_at_once(spec, record)
+            updated: tuple[str, ...] = ()
+            if reason is None:
+                marks = record.watermarks if record else {}
                 findings = await looker.look(spec, marks)
-            claimed_at = record.last_claimed_at if record else None
-            decision = decide_wait(spec, marks, claimed_at, findings, datetime.now(UTC))
-            self.log.info("%s", decision.reason)
-            if not isinstance(decision, Ready):
-                return record, None
-            reason, updated = decision.reason, decision.updated
+                claimed_at = record.last_claimed_at if record else None
+                decision = decide_wait(spec, marks, claimed_at, findings, datetime.now(UTC))
+                self.log.info("%s", decision.reason)
+                if not isinstance(decision, Ready):
+                    return record, None
+                reason, updated = decision.reason, decision.updated
         return record, {"subscription": spec.name, "updated": list(updated), "reason": reason}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -16,7 +16,13 @@ from databricks_bridge.core.policy import Ready
 from databricks_bridge.core.record import Record, record_from_json
 from databricks_bridge.core.subscription import SubscriptionSpec, spec_from_json
 from databricks_bridge.core.waiting import decide_wait, ready_at_once
+from databricks_bridge.ledgers.address import AirflowAddress, open_ledger, parse_address
 from databricks_bridge.ledgers.airflow import KEY
+from databricks_bridge.ledgers.memory import MemoryLedger
+
+if TYPE_CHECKING:
+    from databricks_bridge.feeds.look import Looker
+    from databricks_bridge.ledgers.protocol import Ledger
 
 LONGEST_PAUSE_SECONDS = 600.0
 """After errors in a row the pause between looks doubles up to this."""
@@ -30,14 +36,22 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
     """
 
     def __init__(
-        self, *, subscription: Mapping[str, Any], asset: str, poll_interval: float = 30.0, resend_after: float = 60.0
+        self,
+        *,
+        subscription: Mapping[str, Any],
+        asset: str,
+        ledger: str = "airflow",
+        poll_interval: float = 30.0,
+        resend_after: float = 60.0,
     ) -> None:
         super().__init__()
         self.subscription = subscription
         self.asset = asset
+        self.ledger = ledger
         self.poll_interval = poll_interval
         self.resend_after = resend_after
-        self._looker: Any = None
+        self._looker: Looker | None = None
+        self._ledger: Ledger | None = None
         self._said = ""
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -48,6 +62,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
             {
                 "subscription": self.subscription,
                 "asset": self.asset,
+                "ledger": self.ledger,
                 "poll_interval": self.poll_interval,
                 "resend_after": self.resend_after,
             },
@@ -75,7 +90,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
 
     async def cleanup(self) -> None:
         if self._looker is not None:
-            looker, self._looker = self._looker, None
+            looker, self._looker, self._ledger = self._looker, None, None
             await looker.__aexit__(None, None, None)
 
     @property
@@ -84,7 +99,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
 
     async def _look(self, sent: Sent | None) -> tuple[Record | None, dict[str, Any] | None]:
         spec = spec_from_json(self.subscription)
-        record = await self._read()
+        record = await self._read(spec)
         if not may_send(record, sent, self._now(), self._resend_after):
             return record, None
         reason = ready_at_once(spec, record)
@@ -109,16 +124,26 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         return record, payload
 
     async def _decide(self, spec: SubscriptionSpec, record: Record | None) -> Any:
+        marks = record.watermarks if record else {}
+        findings = await self._open_looker().look(spec, marks)
+        return decide_wait(spec, marks, record.last_claimed_at if record else None, findings, self._now())
+
+    def _open_looker(self) -> Looker:
         from databricks_bridge.feeds.look import Looker
         from databricks_bridge.hooks.databricks import open_workspace
 
         if self._looker is None:
             self._looker = Looker(open_workspace)
-        marks = record.watermarks if record else {}
-        findings = await self._looker.look(spec, marks)
-        return decide_wait(spec, marks, record.last_claimed_at if record else None, findings, self._now())
+        return self._looker
 
-    async def _read(self) -> Record | None:
+    async def _read(self, spec: SubscriptionSpec) -> Record | None:
+        address = parse_address(self.ledger)
+        if not isinstance(address, AirflowAddress):
+            if self._ledger is None:
+                self._ledger = open_ledger(
+                    address, spec.name, airflow=MemoryLedger, workspace=self._open_looker().workspace
+                )
+            return await self._ledger.read()
         if self.asset_state_store is None:
             return None
         value: Any = await self.asset_state_store[Asset.ref(name=self.asset)].aget(KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 from airflow.sdk import DAG, task
@@ -84,6 +85,23 @@ with DAG("by_asset", schedule=by_asset.asset, max_active_runs=1):
         databricks_conn_id="gold",
         job_name="consume-asset",
         poll_interval=SECOND,
+    )
+
+stored = Subscription(
+    "stored",
+    DeltaTable("main.stored.flights", databricks_conn_id="ops"),
+    start="earliest",
+    ledger=os.environ["BRIDGE_TEST_LEDGER"],
+    poll_interval=SECOND,
+)
+with DAG("stored", schedule=stored.asset, max_active_runs=1):
+    DatabricksIncrementalRunOperator(
+        task_id="consume",
+        subscription=stored,
+        databricks_conn_id="gold",
+        job_name="consume-store",
+        poll_interval=SECOND,
+        deferrable=True,
     )
 
 around = Subscription("around", DeltaTable("main.around.flights", databricks_conn_id="ops"), start="earliest")
