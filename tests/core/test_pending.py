@@ -293,3 +293,16 @@ def test_each_table_that_is_another_now_is_named() -> None:
     assert identity_changes(ranges, findings | {"flights": found(5), "weather": found(1)}) == ""
     unknown = Range("flights", "a.b.flights", TablePosition(BEFORE_FIRST), TablePosition(5))
     assert identity_changes([unknown], {"flights": found(9, table_id="t2")}) == ""
+
+
+def test_another_commit_under_the_watermark_s_own_version_is_another_table() -> None:
+    """A table made again in the same place without a catalog to tell: higher versions, no ids, other bytes."""
+    finding = replace(found(9, table_id=None, metadata_id=None), known_fingerprint="other")
+    with pytest.raises(TableRecreated, match="commit 3 of main.silver.flights is another one"):
+        known_watermarks(FLIGHTS_ONLY, {"flights": at(3, None, None)}, {"flights": finding})
+
+
+@pytest.mark.parametrize("known_fingerprint", [None, "f3"])
+def test_the_same_commit_or_one_that_was_not_read_is_no_other_table(known_fingerprint: str | None) -> None:
+    finding = replace(found(9), known_fingerprint=known_fingerprint)
+    assert to_of(FLIGHTS_ONLY, at(3), finding) == at(9)

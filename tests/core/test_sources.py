@@ -113,3 +113,19 @@ def test_runs_that_cannot_be_are_refused(arguments: dict[str, Any], words: str) 
 def test_other_mistakes_are_refused_at_parse_too(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         TriggeredRuns(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"via": "guess"}, 'use "log", "catalog", "sharing" or "sql"'),
+        ({"via": "sql"}, "via='sql' and warehouse= go together"),
+        ({"warehouse": "small"}, "via='sql' and warehouse= go together"),
+        ({"via": "sharing"}, "via='sharing' and profile= go together"),
+        ({"via": "log", "profile": "/p"}, "via='sharing' and profile= go together"),
+    ],
+)
+def test_who_is_asked_for_the_version_is_checked_at_parse(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        DeltaTable("a.b.c", **arguments)
+    assert words in str(refused.value)

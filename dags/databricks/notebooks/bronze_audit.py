@@ -15,10 +15,12 @@ rows = spark.sql(f"SELECT count(*) AS n FROM main.bronze.flights VERSION AS OF {
 
 # COMMAND ----------
 
-spark.createDataFrame([(run_id,) for run_id in runs], "run_id BIGINT").createOrReplaceTempView("audited")
 spark.sql(f"""
   MERGE INTO main.audit.bronze_runs AS old
-  USING (SELECT run_id, current_timestamp() AS audited_at, {version}L AS bronze_version, {rows}L AS bronze_rows FROM audited) AS new
+  USING (
+    SELECT explode(array({", ".join(f"{run_id}L" for run_id in runs)})) AS run_id,
+      current_timestamp() AS audited_at, {version}L AS bronze_version, {rows}L AS bronze_rows
+  ) AS new
   ON old.run_id = new.run_id
   WHEN NOT MATCHED THEN INSERT *
 """)

@@ -23,12 +23,14 @@ class TableFinding:
     """A look at a table. `position` is its newest version, None while it has no commit.
 
     `data_version` is the newest version after the watermark whose commit carries data, None when none does.
-    `changed_at` is the store's own time of the newest such commit.
+    `changed_at` is the store's own time of the newest such commit. `known_fingerprint` is that of the watermark's own commit
+    as the log has it now, None where that was not read.
     """
 
     position: TablePosition | None
     data_version: int | None
     changed_at: datetime | None
+    known_fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,10 @@ def _problem(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> 
         return TableReplaced(
             f"{source.table} was replaced (metadata id {found.metadata_id}, the watermark at version {mark.version} "
             f"knows {mark.metadata_id})"
+        )
+    if mark.fingerprint and finding.known_fingerprint and mark.fingerprint != finding.known_fingerprint:
+        return TableRecreated(
+            f"commit {mark.version} of {source.table} is another one than the watermark knows: another table lies in its place"
         )
     if found.version < mark.version:
         return HistoryGap(

@@ -52,7 +52,9 @@ class DeltaTable:
     `table` is `catalog.schema.table` as its own workspace names it, `read_as` the name under which the consumer's
     workspace reads it (a shared catalog), by default the same. `alias` names it in job parameters
     (`<alias>_table`, `<alias>_start`, `<alias>_end`), by default the last part of `table`. `start` overrides the
-    subscription's `start` for this source. Raises InvalidArgument.
+    subscription's `start` for this source. `via` says who is asked for the newest version: "log", "catalog", "sharing" (with
+    `profile`, the path of an open-sharing profile) or "sql" (with `warehouse`, its name: every look wakes it); by default
+    the kind of the table decides between log and catalog. Raises InvalidArgument.
     """
 
     table: str
@@ -60,11 +62,15 @@ class DeltaTable:
     read_as: str | None = None
     alias: str = ""
     start: Start | None = None
+    via: Literal["log", "catalog", "sharing", "sql"] | None = None
+    profile: str | None = None
+    warehouse: str | None = None
 
     def __post_init__(self) -> None:
         check_table_name(self.table, "table")
         if self.read_as is not None:
             check_table_name(self.read_as, "read_as")
+        _check_via(self)
         object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
         _check_alias(self.alias, self.table)
         check_start(self.start, f"start of {self.table}", versions=True)
@@ -147,6 +153,15 @@ def normalised_run_state(run_state: Iterable[str]) -> frozenset[str]:
     states = _names(run_state, "run_state")
     _refuse_unknown(states, RESULT_STATES, "run_state")
     return states
+
+
+def _check_via(table: DeltaTable) -> None:
+    if table.via not in (None, "log", "catalog", "sharing", "sql"):
+        raise InvalidArgument(f'via of {table.table} is {table.via!r}; use "log", "catalog", "sharing" or "sql"')
+    for needed, via in ((table.profile, "sharing"), (table.warehouse, "sql")):
+        what = "profile" if via == "sharing" else "warehouse"
+        if (needed is not None) != (table.via == via):
+            raise InvalidArgument(f"{table.table}: via={via!r} and {what}= go together")
 
 
 def _names(values: Iterable[str], field: str) -> frozenset[str]:

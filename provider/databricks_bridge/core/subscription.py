@@ -99,7 +99,9 @@ def as_sources(sources: Sequence[Source] | Source) -> tuple[Source, ...]:
 def _source_to_json(source: Source) -> dict[str, Any]:
     common = {"databricks_conn_id": source.databricks_conn_id, "alias": source.alias, "start": source.start}
     if isinstance(source, DeltaTable):
-        return {"kind": "delta_table", "table": source.table, "read_as": source.read_as, **common}
+        via = {"via": source.via, "profile": source.profile, "warehouse": source.warehouse}
+        chosen = {name: value for name, value in via.items() if value is not None}
+        return {"kind": "delta_table", "table": source.table, "read_as": source.read_as, **common, **chosen}
     return {
         "kind": "triggered_runs",
         "job_id": source.job_id,

@@ -64,10 +64,13 @@ class Looker:
         if latest is None:
             return TableFinding(None, None, None)
         position = TablePosition(latest.version, latest.table_id, latest.metadata_id, latest.fingerprint)
-        return TableFinding(position, latest.data_version, latest.committed_at)
+        return TableFinding(position, latest.data_version, latest.committed_at, latest.known_fingerprint)
 
     async def _table(self, source: DeltaTable) -> VersionSource:
         key = (source.databricks_conn_id, source.table)
         if key not in self._tables:
-            self._tables[key] = await open_table(await self.workspace(source.databricks_conn_id), source.table)
+            workspace = await self.workspace(source.databricks_conn_id)
+            self._tables[key] = await open_table(
+                workspace, source.table, via=source.via, profile=source.profile, warehouse=source.warehouse
+            )
         return self._tables[key]
