@@ -7,6 +7,8 @@ operator. The token makes it one audit for each bronze run, whatever is retried.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from airflow.providers.databricks.operators.databricks import DatabricksRunNowOperator
 from airflow.sdk import DAG
 from bridge_timers import timers
@@ -15,7 +17,16 @@ from databricks_bridge import DatabricksTriggeredRunSensor
 
 short_or_long = timers()
 
-with DAG("after_bronze", schedule="@continuous", max_active_runs=1, catchup=False, tags=["databricks-bridge"]):
+# The start date is needed: without one, "@continuous" in Airflow 3.3.2 gives its first two runs the same logical date, and
+# never starts the second.
+with DAG(
+    "after_bronze",
+    schedule="@continuous",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    max_active_runs=1,
+    catchup=False,
+    tags=["databricks-bridge"],
+):
     bronze_landed = DatabricksTriggeredRunSensor(
         task_id="bronze_landed",
         databricks_conn_id="ops",

@@ -7,6 +7,8 @@ that start on file arrival and table update. This DAG waits on both tables' Delt
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from airflow.sdk import DAG
 from bridge_timers import timers
 
@@ -26,7 +28,16 @@ delays = Subscription(
     wait_after_last_change=short_or_long.settle,
 )
 
-with DAG("delays_by_weather", schedule="@continuous", max_active_runs=1, catchup=False, tags=["databricks-bridge"]):
+# The start date is needed: without one, "@continuous" in Airflow 3.3.2 gives its first two runs the same logical date, and
+# never starts the second.
+with DAG(
+    "delays_by_weather",
+    schedule="@continuous",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    max_active_runs=1,
+    catchup=False,
+    tags=["databricks-bridge"],
+):
     silver_changed = DatabricksSubscriptionSensor(
         task_id="silver_changed",
         subscription=delays,

@@ -22,6 +22,7 @@ PUBLIC = {
     "DatabricksSubscriptionSensor",
     "DatabricksTriggeredRunSensor",
     "DeltaTable",
+    "DeltaVersionSensor",
     "Subscription",
     "TriggeredRuns",
 }

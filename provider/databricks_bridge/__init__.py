@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from databricks_bridge.assets.subscription import Subscription
     from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
     from databricks_bridge.operators.incremental_run import DatabricksIncrementalRunOperator
+    from databricks_bridge.sensors.delta_version import DeltaVersionSensor
     from databricks_bridge.sensors.subscription import DatabricksSubscriptionSensor
     from databricks_bridge.sensors.triggered_run import DatabricksTriggeredRunSensor
 
@@ -19,6 +20,7 @@ __all__ = [
     "DatabricksSubscriptionSensor",
     "DatabricksTriggeredRunSensor",
     "DeltaTable",
+    "DeltaVersionSensor",
     "Subscription",
     "TriggeredRuns",
 ]
@@ -28,6 +30,7 @@ _MODULES = {
     "DatabricksSubscriptionSensor": "sensors.subscription",
     "DatabricksTriggeredRunSensor": "sensors.triggered_run",
     "DeltaTable": "core.sources",
+    "DeltaVersionSensor": "sensors.delta_version",
     "Subscription": "assets.subscription",
     "TriggeredRuns": "core.sources",
 }

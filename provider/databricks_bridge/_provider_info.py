@@ -21,9 +21,14 @@ def get_provider_info() -> dict[str, object]:
             }
         ],
         "operators": _modules("operators.around", "operators.incremental_run"),
-        "sensors": _modules("sensors.subscription", "sensors.triggered_run"),
+        "sensors": _modules("sensors.delta_version", "sensors.subscription", "sensors.triggered_run"),
         "triggers": _modules(
-            "triggers.pause", "triggers.run", "triggers.subscription", "triggers.triggered_run", "triggers.watch"
+            "triggers.delta_version",
+            "triggers.pause",
+            "triggers.run",
+            "triggers.subscription",
+            "triggers.triggered_run",
+            "triggers.watch",
         ),
         "extra-links": ["databricks_bridge.links.run.DatabricksRunLink"],
         "config": {

@@ -77,6 +77,23 @@ def test_a_run_that_databricks_fired_wakes_the_sensor(bridge: Bridge, way: str) 
     assert found["run_page_url"] == newest["run_page_url"]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_table_that_moves_wakes_the_plain_sensor(bridge: Bridge, way: str) -> None:
+    bridge.commit(1, "main.moving.flights")
+    dag_id = f"moves_{way}"
+    run_id = bridge.start(dag_id)
+    wait_until(
+        lambda: bridge.airflow.task(dag_id, run_id, "wait")["state"] in ("running", "deferred", "up_for_reschedule"),
+        "the sensor to wait",
+        60,
+        lambda: None,
+    )
+    version = bridge.commit(2, "main.moving.flights")
+    assert bridge.wait(dag_id, run_id) == "success", bridge.log(dag_id, run_id, "wait")
+    found = bridge.airflow.xcoms(dag_id, run_id, "wait")["return_value"]
+    assert (found["table"], found["data_version"]) == ("main.moving.flights", version)
+
+
 def test_every_fired_run_is_given_to_one_run_downstream(bridge: Bridge) -> None:
     bridge.land("one.json")
     wait_until(lambda: len(bridge.runs("ops", "by-file")) > 0, "a fired run", 60, lambda: None)

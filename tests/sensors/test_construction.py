@@ -11,6 +11,7 @@ from airflow.sdk.execution_time.context import AssetStateStoreAccessors
 
 from databricks_bridge import DatabricksSubscriptionSensor, DatabricksTriggeredRunSensor, DeltaTable, Subscription
 from databricks_bridge.core.errors import InvalidArgument, LedgerError, NotFound
+from databricks_bridge.sensors.since import since_of
 
 DELAYS = Subscription("delays", DeltaTable("main.silver.flights"), start="earliest")
 
@@ -84,13 +85,13 @@ CONTEXT: Any = {"dag_run": SimpleNamespace(run_after=RUN_AFTER)}
     ],
 )
 def test_since_is_run_after_unless_given(since: Any, moment: datetime) -> None:
-    assert runs(since=since)._since(CONTEXT) == moment
+    assert since_of(since, CONTEXT) == moment
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2026-01-02T00:00:00", datetime(2026, 1, 3)])
 def test_a_since_that_is_no_moment_is_refused(since: Any) -> None:
     with pytest.raises(InvalidArgument, match="give an aware datetime"):
-        runs(since=since)._since(CONTEXT)
+        since_of(since, CONTEXT)
 
 
 def test_a_deferred_wait_carries_a_deadline_and_goes_on_in_the_sensor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,27 +63,33 @@ for source in (flights, weather):
     source.changes().createOrReplaceTempView(f"changed_{source.name}")
     source.at_end().createOrReplaceTempView(source.name)
 
-counts = spark.sql("""
-  SELECT (SELECT count(*) FROM changed_flights) AS flights, (SELECT count(*) FROM changed_weather) AS weather
-""").first()
+# The touched hours are few, whatever the number of rows, so they go through the driver and the ranges are read once.
+# As seconds, because a Python datetime would pass through the driver's time zone.
+changed = spark.sql("""
+  SELECT 'flights' AS source, origin, unix_timestamp(time_hour) AS hour, count(*) AS changes
+  FROM changed_flights GROUP BY origin, time_hour
+  UNION ALL
+  SELECT 'weather' AS source, origin, unix_timestamp(time_hour) AS hour, count(*) AS changes
+  FROM changed_weather GROUP BY origin, time_hour
+""").collect()
 
 told = {
-    "rows_in": counts.asDict(),
+    "rows_in": {s.name: sum(row.changes for row in changed if row.source == s.name) for s in (flights, weather)},
     "rows_out": 0,
     "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end} for s in (flights, weather)},
 }
-if not any(counts):
+if not changed:
     dbutils.notebook.exit(json.dumps(told))
 
 # COMMAND ----------
+
+touched = spark.createDataFrame(list({(row.origin, row.hour) for row in changed}), "origin STRING, hour BIGINT")
+touched.selectExpr("origin", "timestamp_seconds(hour) AS time_hour").createOrReplaceTempView("touched")
 
 # An hour without a flight has no row in gold; one that lost its last flight loses its row.
 merged = spark.sql("""
   MERGE INTO main.gold.delays_by_weather AS old
   USING (
-    WITH touched AS (
-      SELECT origin, time_hour FROM changed_flights UNION SELECT origin, time_hour FROM changed_weather
-    )
     SELECT
       touched.origin, touched.time_hour,
       count(flights.flight_id) AS flights,

@@ -11,8 +11,8 @@ from databricks_bridge.core.positions import Position, TablePosition
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.delta.model import VersionSource
-from databricks_bridge.delta.resolve import open_table
 from databricks_bridge.feeds.runs import look_at_runs
+from databricks_bridge.feeds.versions import source_of
 from databricks_bridge.workspace.client import Workspace
 
 OpenWorkspace = Callable[[str], Awaitable[Workspace]]
@@ -69,8 +69,5 @@ class Looker:
     async def _table(self, source: DeltaTable) -> VersionSource:
         key = (source.databricks_conn_id, source.table)
         if key not in self._tables:
-            workspace = await self.workspace(source.databricks_conn_id)
-            self._tables[key] = await open_table(
-                workspace, source.table, via=source.via, profile=source.profile, warehouse=source.warehouse
-            )
+            self._tables[key] = await source_of(await self.workspace(source.databricks_conn_id), source)
         return self._tables[key]

@@ -11,8 +11,8 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSensorTimeout
 
-from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.sources import check_job, normalised_run_state, normalised_triggers
+from databricks_bridge.sensors.since import since_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -57,13 +57,13 @@ class DatabricksTriggeredRunSensor(BaseSensorOperator):
         self.deferrable = deferrable
 
     def poke(self, context: Context) -> PokeReturnValue:
-        run = asyncio.run(self._look_once(self._since(context)))
+        run = asyncio.run(self._look_once(since_of(self.since, context)))
         return PokeReturnValue(is_done=run is not None, xcom_value=run)
 
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
-        since = self._since(context)
+        since = since_of(self.since, context)
         run = asyncio.run(self._look_once(since))
         if run is not None:
             return run
@@ -118,13 +118,3 @@ class DatabricksTriggeredRunSensor(BaseSensorOperator):
             triggers=self.triggers,
             run_state=self.run_state,
         )
-
-    def _since(self, context: Context) -> datetime:
-        since = self.since or context["dag_run"].run_after
-        try:
-            moment = datetime.fromisoformat(since) if isinstance(since, str) else since
-        except ValueError as error:
-            raise InvalidArgument(f"since is {since!r}; give an aware datetime or ISO text with a zone") from error
-        if moment.tzinfo is None:
-            raise InvalidArgument(f"since is {since!r}, without a time zone; give an aware datetime")
-        return moment

@@ -12,12 +12,15 @@ from databricks_bridge import (
     DatabricksSubscriptionSensor,
     DatabricksTriggeredRunSensor,
     DeltaTable,
+    DeltaVersionSensor,
     Subscription,
     TriggeredRuns,
 )
 
 SECOND = timedelta(seconds=1)
 TABLE = "main.silver.flights"
+
+TABLE_MOVES = "main.moving.flights"
 
 WAYS = {
     "poke": {"mode": "poke", "deferrable": False},
@@ -44,6 +47,9 @@ for way, how in WAYS.items():
             retries=2,
             retry_delay=SECOND,
         )
+
+    with DAG(f"moves_{way}", schedule=None):
+        DeltaVersionSensor(task_id="wait", table=TABLE_MOVES, databricks_conn_id="ops", poke_interval=1, **how)
 
     with DAG(f"runs_{way}", schedule=None):
         DatabricksTriggeredRunSensor(

@@ -1,0 +1,58 @@
+"""The deferred wait of `DeltaVersionSensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from databricks_bridge.core.sources import DeltaTable
+from databricks_bridge.feeds.versions import Wanted, moved, source_of
+from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.triggers.polling import PollingTrigger
+
+if TYPE_CHECKING:
+    from databricks_bridge.delta.model import VersionSource
+    from databricks_bridge.workspace.client import Workspace
+
+
+class DeltaVersionTrigger(PollingTrigger):
+    """Looks at a table until it has data above `newer_than`, or in a commit at or after `since` (ISO time with zone).
+
+    `table` holds the arguments of `DeltaTable`.
+    """
+
+    def __init__(
+        self, *, table: Mapping[str, Any], newer_than: int | None, since: str, poll_interval: float, deadline: str
+    ) -> None:
+        super().__init__(poll_interval=poll_interval, deadline=deadline)
+        self.table = table
+        self.newer_than = newer_than
+        self.since = since
+        self._workspace: Workspace | None = None
+        self._source: VersionSource | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            "databricks_bridge.triggers.delta_version.DeltaVersionTrigger",
+            {
+                "table": self.table,
+                "newer_than": self.newer_than,
+                "since": self.since,
+                "poll_interval": self.poll_interval,
+                "deadline": self.deadline,
+            },
+        )
+
+    async def _poll(self) -> dict[str, Any] | None:
+        table = DeltaTable(**self.table)
+        if self._workspace is None:
+            self._workspace = await open_workspace(table.databricks_conn_id)
+        if self._source is None:
+            self._source = await source_of(self._workspace, table)
+        return await moved(self._source, table, Wanted(self.newer_than, datetime.fromisoformat(self.since)))
+
+    async def cleanup(self) -> None:
+        if self._workspace is not None:
+            workspace, self._workspace, self._source = self._workspace, None, None
+            await workspace.close()
