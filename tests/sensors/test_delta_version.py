@@ -63,7 +63,7 @@ def test_it_defers_with_plain_json_and_an_absolute_deadline(monkeypatch: pytest.
 def test_its_events_are_taken_or_raised() -> None:
     found = {"table": "t", "table_id": None, "version": 3, "data_version": 3, "committed_at": None}
     assert sensor().execute_complete({}, {"status": "ready", "deadline": "d", **found}) == found
-    with pytest.raises(AirflowSensorTimeout, match=r"main\.silver\.flights had no new data until d"):
+    with pytest.raises(AirflowSensorTimeout, match=r"new data in main\.silver\.flights: not until d"):
         sensor().execute_complete({}, {"status": "deadline", "deadline": "d"})
     with pytest.raises(NotFound, match="gone"):
         sensor().execute_complete({}, {"status": "error", "error": "NotFound", "message": "gone"})

@@ -14,7 +14,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ async def running_deployment(
         scheduler = TriggerScheduler(layout, jobs, now=now, sleep=sleep, time_scale=time_scale)
         stack.push_async_callback(runs.close)
         runs.open(hosted)
-        for loop in (runs.run_forever(), scheduler.run_forever(), shares.run_forever()):
+        for loop in (runs.run_forever, scheduler.run_forever, shares.run_forever):
             stack.push_async_callback(_cancelled, asyncio.create_task(_never_ending(loop)))
         await stack.enter_async_context(_served(hosted, sockets))
         deployment = Deployment(layout, {workspace.name: workspace for workspace in hosted}, time_scale)
@@ -236,13 +236,13 @@ async def _served(workspaces: Sequence[Workspace], listeners: Sequence[socket.so
         asyncio.create_task(server.serve(sockets=[listener]), name=f"server of {workspace.name}")
         for server, listener, workspace in zip(servers, listeners, workspaces, strict=True)
     ]
-    while not all(server.started for server in servers):
-        for task in serving:
-            if task.done():
-                task.result()
-                raise DeploymentError(f"the {task.get_name()} did not start")
-        await asyncio.sleep(0.005)
     try:
+        while not all(server.started for server in servers):
+            for task in serving:
+                if task.done():
+                    task.result()
+                    raise DeploymentError(f"the {task.get_name()} did not start")
+            await asyncio.sleep(0.005)
         yield
     finally:
         for server in servers:
@@ -289,9 +289,10 @@ def _announced(deployment: Deployment) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-async def _never_ending(loop: Any) -> None:
+async def _never_ending(loop: Callable[[], Awaitable[None]]) -> None:
+    # Given the function and not its coroutine: a task that is cancelled before its first step would never await that.
     try:
-        await loop
+        await loop()
     except Exception:
         log.exception("a loop of the local deployment ended; its part of the deployment has stopped")
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,6 +49,8 @@ class TriggeredJob:
     """A job that has a trigger, a schedule or is continuous. `settings` is what jobs/get shows.
 
     `paused` is true when what starts it (`trigger`, `schedule`, `continuous`) has pause_status PAUSED.
+    `trigger_set_at` (epoch milliseconds) is when that was last set: created, changed or resumed. What came before it
+    is the baseline, what comes after it is news. `trigger_revision` tells one setting of it from the next.
     """
 
     workspace: str
@@ -58,6 +60,8 @@ class TriggeredJob:
     name: str
     settings: Mapping[str, Any]
     paused: bool
+    trigger_set_at: int
+    trigger_revision: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class RunFinished:
 
     workspace: str
     workspace_id: str
+    metastore: str
     job_id: int | None
     run_id: int
     trigger: str
@@ -89,12 +94,16 @@ class JobsPort(Protocol):
         The key `api` is shown as it is by jobs/get as `trigger_state` (`file_arrival`, `table`); all else is private.
         """
 
-    def save_trigger_state(self, job_id: int, state: Mapping[str, Any]) -> None:
-        """Keep `state` (JSON) without starting anything. A job that is gone meanwhile is not an error."""
+    def save_trigger_state(self, job_id: int, revision: int, state: Mapping[str, Any]) -> bool:
+        """Keep `state` (JSON) without starting anything; whether it was kept.
+
+        It is not when the job is gone, or its trigger is no longer the `revision` that was looked at.
+        """
 
     def fire(
         self,
         job_id: int,
+        revision: int,
         *,
         trigger: str,
         context: Mapping[str, str],
@@ -109,14 +118,25 @@ class JobsPort(Protocol):
         `table_update.main.silver.flights.version`, and for times all of
         `runs.references.time_values("table_update.main.silver.flights.commit_timestamp", epoch_ms)`.
         A run that finds no free slot is created too, as QUEUED or SKIPPED, as the job's queue says.
-        None (and nothing is kept) when the job is gone, or its trigger has been paused or taken away since.
+        None (and nothing is kept) when the job is gone, or its trigger is no longer `revision`: it has been changed,
+        paused or taken away since it was looked at.
         """
 
     def active_runs(self, job_id: int) -> list[int]:
         """Run ids that are QUEUED, PENDING, RUNNING or TERMINATING, oldest first."""
 
     def on_run_finished(self, listener: Callable[[RunFinished], None]) -> None:
-        """Call `listener`, on the event loop's thread, after each run of any job reaches a terminal state."""
+        """Call `listener`, on the event loop's thread, after each run of any job reaches a terminal state.
+
+        A wake-up only, which a crash may lose; what has ended is read from `ended_runs`.
+        """
+
+    def ended_runs(self, job_ids: Collection[int], *, after: int, since: int) -> list[tuple[int, RunFinished]]:
+        """The ends of runs of these jobs, each with its number, in the order in which they came.
+
+        Those above the number `after` with an end time of at least `since` (epoch milliseconds). A run that was
+        repaired has ended more than once. An end is kept in the transaction in which the run ends.
+        """
 
 
 class SharesPort(Protocol):

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.local.runs.starts import starting_part
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FIRST_JOB_ID = 100_000_000_001
 FIRST_RUN_ID = 500_000_000_001
 
@@ -29,9 +30,10 @@ CREATE TABLE workspaces (
 );
 CREATE TABLE oauth_tokens (digest TEXT PRIMARY KEY, workspace TEXT NOT NULL, expires_at REAL NOT NULL);
 CREATE TABLE jobs (
-  job_id INTEGER PRIMARY KEY, workspace TEXT NOT NULL, created_time INTEGER NOT NULL, settings TEXT NOT NULL
+  job_id INTEGER PRIMARY KEY, workspace TEXT NOT NULL, created_time INTEGER NOT NULL, settings TEXT NOT NULL,
+  trigger_set_at INTEGER NOT NULL, trigger_revision INTEGER NOT NULL
 );
-CREATE TABLE trigger_states (job_id INTEGER PRIMARY KEY, trigger TEXT NOT NULL, state TEXT NOT NULL);
+CREATE TABLE trigger_states (job_id INTEGER PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE runs (
   run_id INTEGER PRIMARY KEY, workspace TEXT NOT NULL, job_id INTEGER, run_type TEXT NOT NULL,
   phase TEXT NOT NULL, start_time INTEGER NOT NULL, body TEXT NOT NULL
@@ -42,6 +44,10 @@ CREATE TABLE attempts (
   run_id INTEGER PRIMARY KEY, job_run_id INTEGER NOT NULL, phase TEXT NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX attempts_by_run ON attempts (job_run_id, run_id);
+CREATE TABLE run_ends (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, job_id INTEGER NOT NULL, end_time INTEGER NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX run_ends_by_job ON run_ends (job_id, number);
 CREATE TABLE run_tokens (
   workspace TEXT NOT NULL, token TEXT NOT NULL, run_id INTEGER NOT NULL, PRIMARY KEY (workspace, token)
 );
@@ -58,12 +64,18 @@ class StoreError(BridgeError):
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is kept. `created_time` is epoch milliseconds; `settings` is what jobs/get shows."""
+    """A job as it is kept. Times are epoch milliseconds; `settings` is what jobs/get shows.
+
+    `trigger_set_at` is when what starts the job was last set: created, changed, paused or resumed. `trigger_revision`
+    counts these, from 1, so that a trigger which is set back to what it was is still another one.
+    """
 
     job_id: int
     workspace: str
     created_time: int
     settings: Mapping[str, Any]
+    trigger_set_at: int
+    trigger_revision: int
 
     @property
     def name(self) -> str:
@@ -145,8 +157,9 @@ class Store:
 
     def add_job(self, workspace: str, settings: Mapping[str, Any], created_time: int) -> Job:
         with self.transaction() as db:
-            job = Job(self.next_id("job", FIRST_JOB_ID), workspace, created_time, settings)
-            db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (job.job_id, workspace, created_time, _json(settings)))
+            job = Job(self.next_id("job", FIRST_JOB_ID), workspace, created_time, settings, created_time, 1)
+            row = (job.job_id, workspace, created_time, _json(settings), job.trigger_set_at, job.trigger_revision)
+            db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?)", row)
             return job
 
     def job(self, job_id: int, workspace: str | None = None) -> Job | None:
@@ -162,9 +175,22 @@ class Store:
             rows = self.query("SELECT * FROM jobs WHERE workspace = ? ORDER BY job_id DESC", (workspace,))
         return [_job(row) for row in rows]
 
-    def change_job(self, job_id: int, settings: Mapping[str, Any]) -> None:
+    def change_job(self, job_id: int, settings: Mapping[str, Any], at: int) -> None:
+        """Replace the settings. Where what starts the job changes with them, its trigger is set anew, at `at`.
+
+        The state of the trigger before is forgotten then. A job that is gone is not an error.
+        """
         with self.transaction() as db:
+            job = self.job(job_id)
+            if job is None:
+                return
             db.execute("UPDATE jobs SET settings = ? WHERE job_id = ?", (_json(settings), job_id))
+            if starting_part(settings) != starting_part(job.settings):
+                db.execute(
+                    "UPDATE jobs SET trigger_set_at = ?, trigger_revision = trigger_revision + 1 WHERE job_id = ?",
+                    (at, job_id),
+                )
+                db.execute("DELETE FROM trigger_states WHERE job_id = ?", (job_id,))
 
     def remove_job(self, job_id: int) -> None:
         with self.transaction() as db:
@@ -173,14 +199,19 @@ class Store:
 
     # Trigger state: kept for one trigger, forgotten with it.
 
-    def trigger_state(self, job_id: int, trigger: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What was kept for exactly this trigger of the job, else None."""
-        rows = self.query("SELECT * FROM trigger_states WHERE job_id = ? AND trigger = ?", (job_id, _json(trigger)))
+    def trigger_state(self, job_id: int) -> dict[str, Any] | None:
+        """What was kept for the job's present trigger, else None."""
+        rows = self.query("SELECT state FROM trigger_states WHERE job_id = ?", (job_id,))
         return dict(json.loads(rows[0]["state"])) if rows else None
 
-    def save_trigger_state(self, job_id: int, trigger: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    def save_trigger_state(self, job_id: int, revision: int, state: Mapping[str, Any]) -> bool:
+        """Keep the state of this revision of the trigger; False, and nothing is kept, when there is a newer one."""
         with self.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO trigger_states VALUES (?, ?, ?)", (job_id, _json(trigger), _json(state)))
+            job = self.job(job_id)
+            if job is None or job.trigger_revision != revision:
+                return False
+            db.execute("INSERT OR REPLACE INTO trigger_states VALUES (?, ?)", (job_id, _json(state)))
+            return True
 
 
 def _json(value: Any) -> str:
@@ -188,4 +219,11 @@ def _json(value: Any) -> str:
 
 
 def _job(row: sqlite3.Row) -> Job:
-    return Job(row["job_id"], row["workspace"], row["created_time"], json.loads(row["settings"]))
+    return Job(
+        row["job_id"],
+        row["workspace"],
+        row["created_time"],
+        json.loads(row["settings"]),
+        row["trigger_set_at"],
+        row["trigger_revision"],
+    )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
-from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowSensorTimeout
-
 from databricks_bridge.assets.inlets import with_inlet
+from databricks_bridge.sensors.waiting import Answer, WaitingSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from databricks_bridge.assets.subscription import Subscription
     from databricks_bridge.core.record import Record
+    from databricks_bridge.triggers.subscription import SubscriptionTrigger
 
 
-class DatabricksSubscriptionSensor(BaseSensorOperator):
+class DatabricksSubscriptionSensor(WaitingSensor):
     """Waits until `subscription` has something pending and its timers let it go; or until a claim is to be resolved.
 
     It decides *when*; the operator after it decides *what*. It writes nothing, so it may run as often as it likes.
@@ -35,50 +32,13 @@ class DatabricksSubscriptionSensor(BaseSensorOperator):
         self,
         *,
         subscription: Subscription,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poke_interval: timedelta | float = 30,
         **kwargs: Any,
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **with_inlet(kwargs, subscription.asset))
+        super().__init__(**with_inlet(kwargs, subscription.asset))
         self.subscription = subscription
-        self.deferrable = deferrable
+        self._record: Record | None = None
 
-    def poke(self, context: Context) -> PokeReturnValue:
-        _, done = asyncio.run(self._look_once(context))
-        return PokeReturnValue(is_done=done is not None, xcom_value=done)
-
-    def execute(self, context: Context) -> Any:
-        if not self.deferrable:
-            return super().execute(context)
-        record, done = asyncio.run(self._look_once(context))
-        if done is not None:
-            return done
-        from databricks_bridge.triggers.subscription import SubscriptionTrigger
-
-        timeout = timedelta(seconds=self.timeout)
-        self.defer(
-            trigger=SubscriptionTrigger.of(
-                self.subscription.spec,
-                record,
-                poll_interval=float(self.poke_interval),
-                deadline=(datetime.now(UTC) + timeout).isoformat(),
-            ),
-            method_name="execute_complete",
-            timeout=timeout + timedelta(minutes=1),
-        )
-        return None
-
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Take the trigger's event. Raises the error that it carries, or AirflowSensorTimeout at the deadline."""
-        from databricks_bridge.triggers.polling import raise_for
-
-        raise_for(event)
-        if event["status"] == "deadline":
-            raise AirflowSensorTimeout(f"nothing pending in {self.subscription.name!r} until {event['deadline']}")
-        self.log.info("%s is ready: %s", event["subscription"], event["reason"])
-        return {name: event[name] for name in ("subscription", "updated", "reason")}
-
-    async def _look_once(self, context: Context) -> tuple[Record | None, dict[str, Any] | None]:
+    async def _look_once(self, context: Context) -> Answer | None:
         from databricks_bridge.assets.ledgers import task_ledger
         from databricks_bridge.core.policy import Ready
         from databricks_bridge.core.waiting import decide_wait, ready_at_once
@@ -88,6 +48,7 @@ class DatabricksSubscriptionSensor(BaseSensorOperator):
         spec = self.subscription.spec
         async with Looker(open_workspace) as looker:
             record = await task_ledger(self.subscription, context, looker).read()
+            self._record = record
             reason = ready_at_once(spec, record)
             updated: tuple[str, ...] = ()
             if reason is None:
@@ -97,6 +58,20 @@ class DatabricksSubscriptionSensor(BaseSensorOperator):
                 decision = decide_wait(spec, marks, claimed_at, findings, datetime.now(UTC))
                 self.log.info("%s", decision.reason)
                 if not isinstance(decision, Ready):
-                    return record, None
+                    return None
                 reason, updated = decision.reason, decision.updated
-        return record, {"subscription": spec.name, "updated": list(updated), "reason": reason}
+        return {"subscription": spec.name, "updated": list(updated), "reason": reason}
+
+    def _trigger(self, context: Context, poll_interval: float, deadline: str) -> SubscriptionTrigger:
+        from databricks_bridge.triggers.subscription import SubscriptionTrigger
+
+        # The record that the look has just read: a deferred trigger has no access to it.
+        spec = self.subscription.spec
+        return SubscriptionTrigger.of(spec, self._record, poll_interval=poll_interval, deadline=deadline)
+
+    def _answer(self, event: dict[str, Any]) -> Answer:
+        return {name: event[name] for name in ("subscription", "updated", "reason")}
+
+    @property
+    def _awaited(self) -> str:
+        return f"something pending in {self.subscription.name!r}"

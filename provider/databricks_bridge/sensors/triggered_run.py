@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
-
-from airflow.sdk import BaseSensorOperator, PokeReturnValue
-from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowSensorTimeout
 
 from databricks_bridge.core.sources import check_job, normalised_run_state, normalised_triggers
 from databricks_bridge.sensors.since import since_of
+from databricks_bridge.sensors.waiting import Answer, WaitingSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from databricks_bridge.core.sources import TriggeredRuns
+    from databricks_bridge.triggers.triggered_run import TriggeredRunTrigger
 
 
-class DatabricksTriggeredRunSensor(BaseSensorOperator):
+class DatabricksTriggeredRunSensor(WaitingSensor):
     """Waits for a run that it did not start: the first of the job that matches and ended at or after `since`.
 
     Plain and stateless: what ends between two DAG runs is not remembered; for that, subscribe to `TriggeredRuns`.
@@ -42,11 +39,9 @@ class DatabricksTriggeredRunSensor(BaseSensorOperator):
         triggers: Iterable[str] = frozenset({"FILE_ARRIVAL", "TABLE"}),
         run_state: Iterable[str] = frozenset({"SUCCESS"}),
         since: datetime | str | None = None,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poke_interval: timedelta | float = 30,
         **kwargs: Any,
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(**kwargs)
         check_job(job_id, job_name, type(self).__name__)
         self.databricks_conn_id = databricks_conn_id
         self.job_id = job_id
@@ -54,59 +49,39 @@ class DatabricksTriggeredRunSensor(BaseSensorOperator):
         self.triggers = normalised_triggers(triggers)
         self.run_state = normalised_run_state(run_state)
         self.since = since
-        self.deferrable = deferrable
 
-    def poke(self, context: Context) -> PokeReturnValue:
-        run = asyncio.run(self._look_once(since_of(self.since, context)))
-        return PokeReturnValue(is_done=run is not None, xcom_value=run)
-
-    def execute(self, context: Context) -> Any:
-        if not self.deferrable:
-            return super().execute(context)
-        since = since_of(self.since, context)
-        run = asyncio.run(self._look_once(since))
-        if run is not None:
-            return run
-        from databricks_bridge.triggers.triggered_run import TriggeredRunTrigger
-
-        timeout = timedelta(seconds=self.timeout)
-        self.defer(
-            trigger=TriggeredRunTrigger(
-                databricks_conn_id=self.databricks_conn_id,
-                job_id=None if self.job_id is None else int(self.job_id),
-                job_name=self.job_name,
-                triggers=sorted(self.triggers),
-                run_state=sorted(self.run_state),
-                since=since.isoformat(),
-                poll_interval=float(self.poke_interval),
-                deadline=(datetime.now(UTC) + timeout).isoformat(),
-            ),
-            method_name="execute_complete",
-            timeout=timeout + timedelta(minutes=1),
-        )
-        return None
-
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Take the trigger's event. Raises the error that it carries, or AirflowSensorTimeout at the deadline."""
-        from databricks_bridge.triggers.polling import raise_for
-
-        raise_for(event)
-        if event["status"] == "deadline":
-            raise AirflowSensorTimeout(f"no run of {self._wanted().job!r} matched until {event['deadline']}")
-        run: dict[str, Any] = event["run"]
-        self.log.info("run %s of trigger %s: %s", run["run_id"], run["trigger"], run["run_page_url"])
-        return run
-
-    async def _look_once(self, since: datetime) -> dict[str, Any] | None:
+    async def _look_once(self, context: Context) -> Answer | None:
         from databricks_bridge.feeds.runs import job_of, next_run
         from databricks_bridge.hooks.databricks import open_workspace
 
-        wanted = self._wanted()
+        wanted, since = self._wanted(), since_of(self.since, context)
         async with await open_workspace(self.databricks_conn_id) as workspace:
             job_id = await job_of(workspace, wanted.job_id, wanted.job_name)
             run = await next_run(workspace, wanted, job_id, since)
         self.log.info("%s", f"found run {run.run_id}" if run else f"no run of {wanted.job!r} since {since.isoformat()}")
         return None if run is None else run.to_json()
+
+    def _trigger(self, context: Context, poll_interval: float, deadline: str) -> TriggeredRunTrigger:
+        from databricks_bridge.triggers.triggered_run import TriggeredRunTrigger
+
+        return TriggeredRunTrigger(
+            databricks_conn_id=self.databricks_conn_id,
+            job_id=None if self.job_id is None else int(self.job_id),
+            job_name=self.job_name,
+            triggers=sorted(self.triggers),
+            run_state=sorted(self.run_state),
+            since=since_of(self.since, context).isoformat(),
+            poll_interval=poll_interval,
+            deadline=deadline,
+        )
+
+    def _answer(self, event: dict[str, Any]) -> Answer:
+        run: Answer = event["run"]
+        return run
+
+    @property
+    def _awaited(self) -> str:
+        return f"a run of {self._wanted().job!r}"
 
     def _wanted(self) -> TriggeredRuns:
         from databricks_bridge.core.sources import TriggeredRuns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,26 +42,55 @@ class Started:
 class MemoryJobs:
     """Jobs of one workspace `ops` (id 1001, metastore ops). Keeps state as text, as the store does."""
 
+    clock: ManualClock = field(default_factory=ManualClock)
     jobs: dict[int, TriggeredJob] = field(default_factory=dict)
     started: list[Started] = field(default_factory=list)
     active: dict[int, list[int]] = field(default_factory=dict)
     broken: bool = False
-    _states: dict[int, tuple[str, str]] = field(default_factory=dict)
+    _states: dict[int, str] = field(default_factory=dict)
+    _ends: list[RunFinished] = field(default_factory=list)
     _listeners: list[Callable[[RunFinished], None]] = field(default_factory=list)
 
     def put(self, job_id: int, settings: Mapping[str, Any]) -> None:
         block = settings.get("trigger") or settings.get("continuous") or {}
         paused = block.get("pause_status") == "PAUSED"
-        self.jobs[job_id] = TriggeredJob("ops", "1001", "ops", job_id, f"job-{job_id}", copy.deepcopy(settings), paused)
+        revision = self.jobs[job_id].trigger_revision + 1 if job_id in self.jobs else 1
+        self._states.pop(job_id, None)
+        # A request takes a moment: what was there before it is older than the trigger.
+        self.clock.at += 0.01
+        self.jobs[job_id] = TriggeredJob(
+            "ops",
+            "1001",
+            "ops",
+            job_id,
+            f"job-{job_id}",
+            copy.deepcopy(settings),
+            paused,
+            round(self.clock.at * 1000),
+            revision,
+        )
 
     def state(self, job_id: int) -> dict[str, Any]:
         return self.trigger_state(job_id) or {}
 
-    def end(self, job_id: int, run_id: int, code: str, at: float, workspace_id: str = "1001") -> None:
+    def end(
+        self,
+        job_id: int,
+        run_id: int,
+        code: str,
+        at: float,
+        workspace_id: str = "1001",
+        *,
+        metastore: str = "ops",
+        heard: bool = True,
+    ) -> None:
+        """A run ends. Not `heard`: the process dies before it tells anybody."""
         self.active.get(job_id, []).clear()
         result = "SUCCESS" if code == "SUCCESS" else "FAILED"
-        for listener in self._listeners:
-            listener(RunFinished("ops", workspace_id, job_id, run_id, "ONE_TIME", result, code, int(at * 1000)))
+        end = RunFinished("ops", workspace_id, metastore, job_id, run_id, "ONE_TIME", result, code, round(at * 1000))
+        self._ends.append(end)
+        for listener in self._listeners if heard else ():
+            listener(end)
 
     def triggered_jobs(self) -> list[TriggeredJob]:
         if self.broken:
@@ -69,28 +98,31 @@ class MemoryJobs:
         return [self.jobs[job_id] for job_id in sorted(self.jobs)]
 
     def trigger_state(self, job_id: int) -> dict[str, Any] | None:
-        trigger, state = self._states.get(job_id, ("", ""))
-        return dict(json.loads(state)) if trigger == self._trigger(job_id) else None
+        state = self._states.get(job_id)
+        return None if state is None else dict(json.loads(state))
 
-    def save_trigger_state(self, job_id: int, state: Mapping[str, Any]) -> None:
-        if job_id in self.jobs:
-            self._states[job_id] = (self._trigger(job_id), json.dumps(state))
+    def save_trigger_state(self, job_id: int, revision: int, state: Mapping[str, Any]) -> bool:
+        if not self._is_at(job_id, revision):
+            return False
+        self._states[job_id] = json.dumps(state)
+        return True
 
     def fire(
         self,
         job_id: int,
+        revision: int,
         *,
         trigger: str,
         context: Mapping[str, str],
         state: Mapping[str, Any],
         trigger_info: Mapping[str, Any] | None = None,
     ) -> int | None:
-        if job_id not in self.jobs or self.jobs[job_id].paused:
+        if not self._is_at(job_id, revision) or self.jobs[job_id].paused:
             return None
         run_id = 500 + len(self.started)
         self.started.append(Started(run_id, job_id, trigger, dict(context), trigger_info))
         self.active.setdefault(job_id, []).append(run_id)
-        self.save_trigger_state(job_id, state)
+        self.save_trigger_state(job_id, revision, state)
         return run_id
 
     def active_runs(self, job_id: int) -> list[int]:
@@ -99,6 +131,9 @@ class MemoryJobs:
     def on_run_finished(self, listener: Callable[[RunFinished], None]) -> None:
         self._listeners.append(listener)
 
-    def _trigger(self, job_id: int) -> str:
-        job = self.jobs.get(job_id)
-        return "" if job is None else json.dumps(job.settings, sort_keys=True)
+    def ended_runs(self, job_ids: Collection[int], *, after: int, since: int) -> list[tuple[int, RunFinished]]:
+        numbered = enumerate(self._ends, start=1)
+        return [(n, end) for n, end in numbered if n > after and end.job_id in job_ids and end.end_time >= since]
+
+    def _is_at(self, job_id: int, revision: int) -> bool:
+        return job_id in self.jobs and self.jobs[job_id].trigger_revision == revision

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.runs.ends import keep_end, run_finished
 from databricks_bridge.local.runs.model import SLOT_PHASES, Attempt, Outcome, Phase, Run
 from databricks_bridge.local.runs.plan import Task, upstream_keys
 from databricks_bridge.local.runs.records import put_attempt, put_run, runs_in
@@ -78,7 +79,9 @@ def create_run(store: Store, workspace: Workspace, order: Order) -> Run:
         run = with_parameters(run, workspace, order.job_parameters)
         if phase is Phase.DONE:
             limit = max_concurrent_runs(order.settings)
-            return put_run(store, run.ended(Outcome.NO_SLOT, f"The maximum of {limit} concurrent runs is reached.", at))
+            run = run.ended(Outcome.NO_SLOT, f"The maximum of {limit} concurrent runs is reached.", at)
+            keep_end(store, run_finished(workspace, run))
+            return put_run(store, run)
         put_run(store, run)
         add_attempts(store, run, order.settings.get("tasks", ()), {})
         return run

@@ -12,7 +12,7 @@ from databricks_bridge.local.engine.model import Engine
 from databricks_bridge.local.ports import Clock, RunFinished, Workspace
 from databricks_bridge.local.runs import admission
 from databricks_bridge.local.runs.admission import Order
-from databricks_bridge.local.runs.endings import JOB_ENDINGS
+from databricks_bridge.local.runs.ends import keep_end, run_finished
 from databricks_bridge.local.runs.execution import (
     BeforeRun,
     Means,
@@ -202,26 +202,14 @@ class RunKeeper:
             cancel_attempts(self.store, run, end.outcome, end.message, at)
             run = put_run(self.store, run.ended(end.outcome, end.message, at))
             self.holds.drop(run_id)
+            keep_end(self.store, run_finished(self._workspaces[run.workspace], run))
         self._tell(run)
         self.promote(run.job_id)
 
     def _tell(self, run: Run) -> None:
-        assert run.outcome is not None, f"run {run.run_id} has not ended"
-        ending = JOB_ENDINGS[run.outcome]
-        workspace = self._workspaces[run.workspace]
+        end = run_finished(self._workspaces[run.workspace], run)
         for listener in self._listeners:
-            listener(
-                RunFinished(
-                    workspace=run.workspace,
-                    workspace_id=workspace.workspace_id,
-                    job_id=run.job_id,
-                    run_id=run.run_id,
-                    trigger=run.trigger,
-                    result_state=ending.result_state,
-                    termination_code=ending.code,
-                    end_time=run.end_time,
-                )
-            )
+            listener(end)
 
 
 def _with_present_tasks(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

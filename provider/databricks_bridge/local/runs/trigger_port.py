@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from databricks_bridge.local.ports import RunFinished, TriggeredJob
 from databricks_bridge.local.runs.admission import Order
+from databricks_bridge.local.runs.ends import ended_runs
 from databricks_bridge.local.runs.keeper import RunKeeper
 from databricks_bridge.local.runs.model import SLOT_PHASES, Phase
 from databricks_bridge.local.runs.records import runs_in
@@ -35,22 +36,22 @@ class TriggerPort:
                         name=job.name,
                         settings=job.settings,
                         paused=is_paused(job.settings),
+                        trigger_set_at=job.trigger_set_at,
+                        trigger_revision=job.trigger_revision,
                     )
                 )
         return jobs
 
     def trigger_state(self, job_id: int) -> dict[str, Any] | None:
-        job = self._store.job(job_id)
-        return None if job is None else self._store.trigger_state(job_id, starting_part(job.settings))
+        return self._store.trigger_state(job_id)
 
-    def save_trigger_state(self, job_id: int, state: Mapping[str, Any]) -> None:
-        job = self._store.job(job_id)
-        if job is not None:
-            self._store.save_trigger_state(job_id, starting_part(job.settings), state)
+    def save_trigger_state(self, job_id: int, revision: int, state: Mapping[str, Any]) -> bool:
+        return self._store.save_trigger_state(job_id, revision, state)
 
     def fire(
         self,
         job_id: int,
+        revision: int,
         *,
         trigger: str,
         context: Mapping[str, str],
@@ -59,7 +60,7 @@ class TriggerPort:
     ) -> int | None:
         with self._store.transaction():
             job = self._store.job(job_id)
-            if job is None or not starting_part(job.settings) or is_paused(job.settings):
+            if job is None or job.trigger_revision != revision or is_paused(job.settings):
                 return None
             workspace = self._runs.workspaces[job.workspace]
             order = Order(
@@ -70,7 +71,7 @@ class TriggerPort:
                 trigger_info=dict(trigger_info or {}),
             )
             run = self._runs.create(workspace, order)
-            self._store.save_trigger_state(job_id, starting_part(job.settings), state)
+            self._store.save_trigger_state(job_id, revision, state)
             return run.run_id
 
     def active_runs(self, job_id: int) -> list[int]:
@@ -78,3 +79,6 @@ class TriggerPort:
 
     def on_run_finished(self, listener: Callable[[RunFinished], None]) -> None:
         self._runs.on_run_finished(listener)
+
+    def ended_runs(self, job_ids: Collection[int], *, after: int, since: int) -> list[tuple[int, RunFinished]]:
+        return ended_runs(self._store, job_ids, after, since)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from importlib import import_module
 
@@ -11,12 +10,14 @@ from fastapi.responses import HTMLResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import auth, errors
+from databricks_bridge.local.server.html_page import document, text
 
 FAMILIES = (
     "auth",
     "jobs",
     "runs",
     "runs_read",
+    "run_page",
     "switches",
     "unity_catalog",
     "workspace_files",
@@ -46,13 +47,26 @@ def create_app(workspace: Workspace) -> FastAPI:
 
 
 def _page(workspace: Workspace) -> str:
-    name = html.escape(workspace.name)
-    return (
-        f"<!doctype html><meta charset=utf-8><title>{name}: local workspace, not Databricks</title>"
-        f"<h1>{name}</h1><p>This is a <b>local stand-in, not Databricks</b>: workspace {workspace.workspace_id}, "
-        f"metastore {html.escape(workspace.metastore)}, engine {html.escape(workspace.engine)}, "
-        f"time scale {workspace.time_scale:g}. It is up.</p>"
-        "<p>A run that a link names by <code>#job/JOB/run/RUN</code> is read with its token: "
-        "<code>GET /api/2.2/jobs/runs/get?run_id=RUN</code>; what its notebook printed is in the deployment's home, "
-        f"<code>workspaces/{name}/runs/TASK_RUN/output.log</code>.</p>"
+    name = text(workspace.name)
+    body = (
+        f"<h1>{name}</h1><p>Workspace {text(workspace.workspace_id)}, metastore {text(workspace.metastore)}, engine "
+        f"{text(workspace.engine)}, time scale {workspace.time_scale:g}. It is up.</p>"
+        '<p id="run" hidden>The link that you followed names a run: <a></a></p>'
+        '<p class="soft">The page of a run is <code>/local/runs/RUN</code>; what its notebook printed is in the '
+        f"deployment's home, <code>workspaces/{name}/runs/TASK_RUN/output.log</code>.</p>"
+        f"<script>{_SHOW_RUN}</script>"
     )
+    return document(f"{workspace.name}: local workspace, not Databricks", body)
+
+
+_SHOW_RUN = r"""
+function show() {
+  const run = /^#job\/\d+\/run\/(\d+)$/.exec(location.hash);
+  const line = document.getElementById("run"), link = line.querySelector("a");
+  line.hidden = run === null;
+  if (run) { link.href = "/local/runs/" + run[1]; link.textContent = "run " + run[1]; }
+}
+addEventListener("hashchange", show);
+show();
+"""
+"""The part of an address after its # never reaches a server, so the link to the run's page is made in the browser."""

@@ -22,8 +22,8 @@ from databricks_bridge.local.store import Store
 OAUTH_SECONDS = 3600
 FIRST_WORKSPACE_ID = 1001
 OPEN_PATHS = frozenset({"/", "/.well-known/databricks-config", "/local/health"})
-OPEN_PREFIX = "/oidc/"
-"""The token service asks for its own credential."""
+OPEN_PREFIXES = ("/oidc/", "/local/runs/")
+"""The token service asks for its own credential; the pages of runs are for a browser on this machine, without one."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def credentials_of(store: Store, workspace: str) -> tuple[str, Credentials]:
 
 
 class Gate:
-    """ASGI middleware: no request but those to OPEN_PATHS passes without a token of this workspace.
+    """ASGI middleware: no request but those to OPEN_PATHS and OPEN_PREFIXES passes without a token of this workspace.
 
     Every answer carries the workspace's id, where the official SDK looks for it, and says that it is not Databricks.
     """
@@ -71,7 +71,7 @@ class Gate:
             await send(message)
 
         path: str = scope["path"]
-        if path in OPEN_PATHS or path.startswith(OPEN_PREFIX):
+        if path in OPEN_PATHS or path.startswith(OPEN_PREFIXES):
             await self._app(scope, receive, send_marked)
             return
         sent = Request(scope).headers.get("authorization", "")

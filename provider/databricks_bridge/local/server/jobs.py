@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.runs.starts import starting_part
 from databricks_bridge.local.server import pages
 from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.job_settings import completed, merged
@@ -41,15 +40,15 @@ def existing_job(workspace: Workspace, job_id: int) -> Job:
 
 def _create(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     settings = completed(given.values)
-    return {"job_id": workspace.store.add_job(workspace.name, settings, int(workspace.now() * 1000)).job_id}
+    _refuse_other_metastores(workspace, settings)
+    return {"job_id": workspace.store.add_job(workspace.name, settings, _now_ms(workspace)).job_id}
 
 
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     job = existing_job(workspace, given.integer("job_id"))
     body = job_body(workspace, job, pages.start_of(given.text("page_token"), "job"))
     if given.boolean("include_trigger_state"):
-        kept = workspace.store.trigger_state(job.job_id, starting_part(job.settings))
-        body |= trigger_state(job, kept)
+        body |= trigger_state(job, workspace.store.trigger_state(job.job_id))
     return body
 
 
@@ -94,7 +93,8 @@ def _reset(workspace: Workspace, given: Arguments) -> dict[str, Any]:
 
 
 def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[str, Any]:
-    workspace.store.change_job(job.job_id, settings)
+    _refuse_other_metastores(workspace, settings)
+    workspace.store.change_job(job.job_id, settings, _now_ms(workspace))
     workspace.runs.promote(job.job_id)
     return {}
 
@@ -102,3 +102,20 @@ def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[st
 def _delete(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     workspace.store.remove_job(existing_job(workspace, given.integer("job_id")).job_id)
     return {}
+
+
+def _refuse_other_metastores(workspace: Workspace, settings: dict[str, Any]) -> None:
+    """A job completion trigger reaches other workspaces of its own metastore, as on Databricks (Beta), and no others."""
+    monitored = (settings.get("trigger") or {}).get("job_completion", {}).get("jobs", ())
+    hosted = {other.workspace_id: other for other in workspace.runs.workspaces.values()}
+    for job in monitored:
+        other = hosted.get(str(job["workspace_id"]))
+        if other is not None and other.metastore != workspace.metastore:
+            raise InvalidParameterValue(
+                f"trigger.job_completion.jobs: job {job['job_id']} is in workspace {other.workspace_id} of the metastore "
+                f"{other.metastore}; only jobs of this workspace's metastore, {workspace.metastore}, can be monitored"
+            )
+
+
+def _now_ms(workspace: Workspace) -> int:
+    return int(workspace.now() * 1000)

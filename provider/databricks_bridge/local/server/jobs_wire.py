@@ -11,6 +11,8 @@ from databricks_bridge.local.server import pages
 from databricks_bridge.local.store import Job
 
 _ARRAYS = ("tasks", "job_clusters", "environments", "parameters")
+_DETAIL_NAMES = {"table": "table_update"}
+"""Where `trigger_details[].state` says another word than `trigger_state`."""
 
 
 def job_body(workspace: Workspace, job: Job, start: int) -> dict[str, Any]:
@@ -28,11 +30,18 @@ def listed_job(workspace: Workspace, job: Job, expand_tasks: bool) -> dict[str, 
 
 
 def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`trigger_state` of jobs/get; empty for a job without a trigger. `kept` is what the scheduler saved."""
+    """`trigger_state` and `trigger_details` of jobs/get; empty for a job without a trigger.
+
+    `kept` is what the scheduler saved. Databricks documents `trigger_details` for the preview `settings.triggers`, with
+    its history behind a flag of its own; here the one trigger of a job has one entry, always with its history.
+    """
     if not starting_part(job.settings):
         return {}
     shown = kept.get("api", {}) if kept else {}
-    return {"trigger_state": {"pause_status": "PAUSED" if is_paused(job.settings) else "UNPAUSED", **shown}}
+    state = {"pause_status": "PAUSED" if is_paused(job.settings) else "UNPAUSED", **shown}
+    details = {_DETAIL_NAMES.get(name, name): value for name, value in state.items()}
+    history = kept.get("history", {}) if kept else {}
+    return {"trigger_state": state, "trigger_details": [{"state": details, "history": history}]}
 
 
 def _base(workspace: Workspace, job: Job, settings: Mapping[str, Any]) -> dict[str, Any]:

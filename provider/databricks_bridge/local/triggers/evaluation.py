@@ -27,6 +27,10 @@ from databricks_bridge.local.triggers.settings import (
 )
 from databricks_bridge.local.triggers.table_update import decide_table_update, look_at_table
 
+FILE_TIME_LAG = timedelta(milliseconds=4)
+"""How far the modification time of a file may be behind the clock: the kernel stamps files by its tick (250 Hz). What
+came so shortly before the trigger was set counts as news: a run too many is harmless, a lost file is not."""
+
 
 @dataclass(frozen=True)
 class Evaluator:
@@ -45,14 +49,16 @@ class Evaluator:
         self, job: TriggeredJob, kind: Kind, state: State | None, ended: Sequence[RunFinished], now: datetime
     ) -> Outcome:
         """What the trigger comes to at `now`; `ended` are the runs that it watches which ended since the last time."""
+        set_at = datetime.fromtimestamp(job.trigger_set_at / 1000, UTC)
+        since = set_at - FILE_TIME_LAG
         if isinstance(kind, FileArrival):
             files = await asyncio.to_thread(list_files, self.layout.volume_path(job.metastore, kind.url))
-            return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, now)
+            return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, since)
         if isinstance(kind, TableUpdate):
             seen = {} if state is None else state["tables"]
             looks = {
                 name: await asyncio.to_thread(
-                    look_at_table, self.layout.table_path(job.metastore, name), seen.get(name), now
+                    look_at_table, self.layout.table_path(job.metastore, name), seen.get(name), since
                 )
                 for name in kind.tables
             }
@@ -60,7 +66,7 @@ class Evaluator:
                 kind, self._scaled(kind.policy), looks, state, now, every_commit=self.every_commit
             )
         if isinstance(kind, Periodic):
-            return decide_periodic(kind.interval * self.time_scale, state, now, now)
+            return decide_periodic(kind.interval * self.time_scale, state, now, set_at)
         if isinstance(kind, JobCompletion):
             return decide_job_completion(kind, [_completion(run) for run in ended], state)
         ends = [
@@ -96,11 +102,22 @@ def api_state(kind: Kind, state: State | None) -> dict[str, Any]:
     return {}
 
 
+def upstream_jobs(job: TriggeredJob, kind: Kind) -> set[int]:
+    """The jobs whose runs may be news for the trigger of `job` when they end."""
+    if isinstance(kind, Continuous):
+        return {job.job_id}
+    return {int(upstream) for _, upstream in kind.jobs} if isinstance(kind, JobCompletion) else set()
+
+
 def watches(job: TriggeredJob, kind: Kind, run: RunFinished) -> bool:
-    """Whether the end of `run` is news for the trigger of `job`."""
+    """Whether the end of `run` is news for the trigger of `job`. Completions count within one metastore only."""
     if isinstance(kind, Continuous):
         return run.job_id == job.job_id
-    return isinstance(kind, JobCompletion) and (run.workspace_id, str(run.job_id)) in kind.jobs
+    return (
+        isinstance(kind, JobCompletion)
+        and run.metastore == job.metastore
+        and (run.workspace_id, str(run.job_id)) in kind.jobs
+    )
 
 
 def _completion(run: RunFinished) -> Completion:

@@ -1,22 +1,23 @@
 """The loop that evaluates every trigger of a deployment, about once a minute each, as Databricks does.
 
-A look and its result are one transaction: the state moves on exactly when the run is created. That holds for a run
-that is created as SKIPPED too: its files or commits do not fire again, so the next run's notebook must take what is
-pending and not what fired it (nothing official says that Databricks repeats a skipped run; treat it as lost).
+A look and its result are one transaction: the state moves on exactly when the run is created, and only while the
+trigger is the one that was looked at. That holds for a run that is created as SKIPPED too: its files or commits do not
+fire again, so the next run's notebook must take what is pending and not what fired it (nothing official says that
+Databricks repeats a skipped run; treat it as lost).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, JobsPort, RunFinished, TriggeredJob
-from databricks_bridge.local.triggers.evaluation import Evaluator, api_state, kind_name, watches
+from databricks_bridge.local.triggers.evaluation import Evaluator, api_state, kind_name, upstream_jobs, watches
 from databricks_bridge.local.triggers.outcome import Fire, Outcome, to_ms
 from databricks_bridge.local.triggers.settings import Kind, parse_trigger
 
@@ -25,16 +26,15 @@ log = logging.getLogger(__name__)
 EVALUATION_INTERVAL_SECONDS = 60.0
 """Best effort of Databricks for file arrival and table update triggers; scaled like every duration."""
 LONGEST_TICK_SECONDS = 0.1
-"""How soon a new or changed trigger gets its first look, which is its baseline. Not scaled: it is ours."""
+"""How soon a new or changed trigger gets its first look. Not scaled: it is ours."""
 
 
 @dataclass
 class _Watched:
     """What the loop knows of one job between ticks; all that must outlive a restart is with the JobsPort."""
 
-    definition: Mapping[str, Any]
+    revision: int
     due_at: float = 0.0
-    ended: list[RunFinished] = field(default_factory=list)
 
 
 class TriggerScheduler:
@@ -79,18 +79,18 @@ class TriggerScheduler:
         for job in jobs:
             watched = self._watched[job.job_id]
             if self._now() >= watched.due_at:
-                watched.due_at = await self._evaluate(job, watched)
+                watched.due_at = await self._evaluate(job)
 
     def _watch(self, job: TriggeredJob) -> _Watched:
-        definition = _definition(job)
         known = self._watched.get(job.job_id)
-        return known if known is not None and known.definition == definition else _Watched(definition)
+        if known is not None and known.revision == job.trigger_revision:
+            return known
+        return _Watched(job.trigger_revision)
 
-    async def _evaluate(self, job: TriggeredJob, watched: _Watched) -> float:
+    async def _evaluate(self, job: TriggeredJob) -> float:
         """Evaluate one job's trigger, keep the result, and say when to look again."""
         now = self._now()
         saved = self._jobs.trigger_state(job.job_id) or {}
-        ended, watched.ended = watched.ended, []
         try:
             kind = parse_trigger(job.settings)
             if kind is None:
@@ -99,24 +99,25 @@ class TriggerScheduler:
                 self._forget(job, kind, saved)
                 return now + self._interval
             state = saved.get("state") if saved.get("kind") == kind_name(kind) else None
+            heard, ended = self._ended(job, kind, int(saved.get("heard", 0)))
             outcome = await self._evaluator.evaluate(job, kind, state, ended, datetime.fromtimestamp(now, UTC))
-            if not self._is_as_listed(job):
-                return 0.0
-            until = self._keep(job, kind, saved, outcome, now)
+            until = self._keep(job, kind, {**saved, "heard": heard}, outcome, now)
         except Exception as error:
             log.exception("the trigger of job %s (%d) cannot be evaluated", job.name, job.job_id)
-            watched.ended = ended + watched.ended
             history = {**saved.get("history", {}), "last_failed": _entry(now, f"{type(error).__name__}: {error}")}
-            self._jobs.save_trigger_state(job.job_id, {**saved, "history": history})
+            self._save(job, {**saved, "history": history})
             return now + self._interval
         return now + self._interval if until is None else min(now + self._interval, until)
 
-    def _is_as_listed(self, job: TriggeredJob) -> bool:
-        """False when the job was deleted or its trigger changed while it was looked at: what was seen is of no use."""
-        return any(
-            other.job_id == job.job_id and _definition(other) == _definition(job)
-            for other in self._jobs.triggered_jobs()
-        )
+    def _ended(self, job: TriggeredJob, kind: Kind, heard: int) -> tuple[int, list[RunFinished]]:
+        """The ends that the trigger has not heard of yet, and the number up to which it has heard with them."""
+        upstream = upstream_jobs(job, kind)
+        ends = self._jobs.ended_runs(upstream, after=heard, since=job.trigger_set_at) if upstream else []
+        return max([heard, *(number for number, _ in ends)]), [run for _, run in ends if watches(job, kind, run)]
+
+    def _save(self, job: TriggeredJob, state: Mapping[str, Any]) -> None:
+        # Not kept when the trigger was changed meanwhile: the next tick looks at the new one, from its own baseline.
+        self._jobs.save_trigger_state(job.job_id, job.trigger_revision, state)
 
     def _keep(
         self, job: TriggeredJob, kind: Kind, saved: Mapping[str, Any], outcome: Outcome, now: float
@@ -127,14 +128,16 @@ class TriggerScheduler:
             "state": outcome.state,
             "api": api_state(kind, outcome.state),
             "history": history,
+            "heard": saved["heard"],
         }
         if not isinstance(outcome, Fire):
             history["last_not_triggered"] = _entry(now, outcome.reason)
-            self._jobs.save_trigger_state(job.job_id, kept)
+            self._save(job, kept)
             return None if outcome.until is None else outcome.until.timestamp()
         history["last_triggered"] = _entry(now, outcome.reason)
         run_id = self._jobs.fire(
             job.job_id,
+            job.trigger_revision,
             trigger=outcome.run_trigger,
             context={**outcome.context, **_time_values(outcome.times)},
             state=kept,
@@ -144,14 +147,14 @@ class TriggerScheduler:
             return None
         log.info("job %s (%d) was started by its trigger as run %d: %s", job.name, job.job_id, run_id, outcome.reason)
         history["last_triggered"]["run_id"] = run_id
-        self._jobs.save_trigger_state(job.job_id, kept)
+        self._save(job, kept)
         return None
 
     def _forget(self, job: TriggeredJob, kind: Kind, saved: Mapping[str, Any]) -> None:
         """A paused trigger collects nothing that it would replay: its look after the pause is a first look."""
         if not saved.get("forgotten"):
             kept = {"forgotten": True, "api": api_state(kind, None), "history": saved.get("history", {})}
-            self._jobs.save_trigger_state(job.job_id, kept)
+            self._save(job, kept)
 
     def _run_finished(self, run: RunFinished) -> None:
         for job in self._jobs.triggered_jobs():
@@ -161,12 +164,7 @@ class TriggerScheduler:
             except InvalidArgument:
                 continue  # The evaluation of that job reports it.
             if watched is not None and kind is not None and watches(job, kind, run):
-                watched.ended.append(run)
                 watched.due_at = 0.0
-
-
-def _definition(job: TriggeredJob) -> dict[str, Any]:
-    return {key: job.settings.get(key) for key in ("trigger", "continuous", "schedule")}
 
 
 def _entry(now: float, description: str) -> dict[str, Any]:

@@ -1,0 +1,81 @@
+"""What our sensors share: one look, in the worker or, deferred, in the triggerer, with the same answer."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSensorTimeout
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from databricks_bridge.triggers.polling import PollingTrigger
+
+Answer: TypeAlias = dict[str, Any]
+
+
+class WaitingSensor(BaseSensorOperator):
+    """A sensor whose look is asynchronous. Poke, reschedule and `deferrable=True` behave alike."""
+
+    def __init__(
+        self,
+        *,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poke_interval: timedelta | float = 30,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        self.deferrable = deferrable
+
+    @abstractmethod
+    async def _look_once(self, context: Context) -> Answer | None:
+        """The answer when the wait is over, else None. Raises what is wrong for good."""
+
+    @abstractmethod
+    def _trigger(self, context: Context, poll_interval: float, deadline: str) -> PollingTrigger:
+        """What goes on looking while the task is deferred."""
+
+    @abstractmethod
+    def _answer(self, event: dict[str, Any]) -> Answer:
+        """The answer in a "ready" event of the trigger."""
+
+    @property
+    @abstractmethod
+    def _awaited(self) -> str:
+        """What was waited for, for the message of a time-out."""
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        answer = asyncio.run(self._look_once(context))
+        return PokeReturnValue(is_done=answer is not None, xcom_value=answer)
+
+    def execute(self, context: Context) -> Any:
+        if not self.deferrable:
+            return super().execute(context)
+        answer = asyncio.run(self._look_once(context))
+        if answer is not None:
+            return answer
+        timeout = timedelta(seconds=self.timeout)
+        deadline = (datetime.now(UTC) + timeout).isoformat()
+        self.defer(
+            trigger=self._trigger(context, float(self.poke_interval), deadline),
+            method_name="execute_complete",
+            # The trigger ends at its own deadline; Airflow's is for a trigger that cannot.
+            timeout=timeout + timedelta(minutes=1),
+        )
+        return None
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Take the trigger's event. Raises the error that it carries, or AirflowSensorTimeout at the deadline."""
+        from databricks_bridge.triggers.polling import raise_for
+
+        raise_for(event)
+        if event["status"] == "deadline":
+            raise AirflowSensorTimeout(f"{self._awaited}: not until {event['deadline']}")
+        answer = self._answer(event)
+        self.log.info("%s", answer)
+        return answer
