@@ -4,7 +4,7 @@
 .NOTPARALLEL:
 .PHONY: help setup demo test lint lock clean bench faults docs
 
-export KEEP
+export KEEP SEED ONLY SCHEDULES
 
 PICKED_PYTHON = python="$$(sh scripts/find_python.sh)" && "$$python"
 IN_VENV = . .cache/setup/env.sh && .venv/bin/python
@@ -13,6 +13,7 @@ help:
 	@echo "make demo          set up, then run the main story; KEEP=1 leaves everything running"
 	@echo "make test          set up, then lint, type check, layer contracts and all tests"
 	@echo "make bench         set up, then measure what is promised of speed, requests and memory; ONLY=NAME for one"
+	@echo "make faults        set up, then play generated schedules of faults; SEED=n ONLY=m brings one back with its diary"
 	@echo "make lint          set up, then ruff, mypy and import-linter only"
 	@echo "make setup         set up only (PYTHON=python3.12 picks the interpreter)"
 	@echo "make lock          resolve requirements.lock again; UPGRADE=1 moves every pin"
@@ -39,5 +40,8 @@ clean:
 bench: setup
 	@$(IN_VENV) -m benchmarks $(ONLY)
 
-faults docs:
+faults: setup
+	@$(IN_VENV) -m faults
+
+docs:
 	@echo "make $@: not built yet" >&2; exit 1

@@ -142,7 +142,8 @@ def _at_work(run: Run) -> list[tuple[int, int]]:
     """From when to when (epoch ms) it was active; a run that was repaired, more than once. A skipped run never was."""
     if run["state"]["life_cycle_state"] == "SKIPPED" or "CONCURRENT" in _result(run):
         return []
-    rounds = run.get("repair_history") or [run]
+    history = run.get("repair_history", ())
+    rounds = history if len(history) > 1 else [run]
     return [(one["start_time"], one.get("end_time") or 2**62) for one in rounds]
 
 

@@ -158,8 +158,10 @@ class Process:
             self.ended = "death"
         except BridgeError as error:
             self.ended, self.error = type(error).__name__, error
-        except Exception as error:
+        except (TypeError, ValueError, AssertionError, LookupError, AttributeError, OSError) as error:
             self.ended, self.error = f"bug {type(error).__name__}", error
+        finally:
+            self.ended = self.ended or "bug unknown"
 
     async def _drive(self) -> str:
         given = self.given

@@ -298,7 +298,7 @@ def test_each_table_that_is_another_now_is_named() -> None:
 def test_another_commit_under_the_watermark_s_own_version_is_another_table() -> None:
     """A table made again in the same place without a catalog to tell: higher versions, no ids, other bytes."""
     finding = replace(found(9, table_id=None, metadata_id=None), known_fingerprint="other")
-    with pytest.raises(TableRecreated, match="commit 3 of main.silver.flights is another one"):
+    with pytest.raises(TableRecreated, match=r"commit 3 of main\.silver\.flights is another one"):
         known_watermarks(FLIGHTS_ONLY, {"flights": at(3, None, None)}, {"flights": finding})
 
 

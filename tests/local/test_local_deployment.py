@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import signal
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,9 @@ from databricks_bridge.local.deployment import (
     running_deployment,
 )
 from databricks_bridge.local.engine.instant import InstantEngine
-from tests.local.local_kit import Api, Notebooks, client, eventually, write_notebook
+from databricks_bridge.local.ports import RunFinished
+from databricks_bridge.local.runs.admission import Order
+from tests.local.local_kit import Api, Notebooks, bare_workspace, client, eventually, write_notebook
 
 
 def test_the_deployment_file_is_there_while_it_is_ready_and_private(deployment: Deployment) -> None:
@@ -78,6 +83,25 @@ def test_nothing_of_a_deployment_is_left_in_its_process(tmp_path: Path, notebook
         port = int(up.host("ops").rpartition(":")[2])
     assert threading.active_count() == before
     with socket.create_server(("127.0.0.1", port)):
+        pass
+
+
+async def test_a_deployment_that_fails_to_start_leaves_nothing_behind(
+    tmp_path: Path, notebooks: Notebooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(workspace: object) -> None:
+        raise RuntimeError("no app today")
+
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        patch.setattr("databricks_bridge.local.deployment.create_app", broken)
+        with pytest.raises(RuntimeError, match="no app today"):
+            async with running_deployment(tmp_path, ["ops"], engine=InstantEngine(notebooks.run)):
+                pass
+        gc.collect()
+    assert [str(warning.message) for warning in warned] == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    async with running_deployment(tmp_path, ["ops"], engine=InstantEngine(notebooks.run)):
         pass
 
 
@@ -226,3 +250,40 @@ def test_a_file_that_lands_starts_a_run_by_itself(tmp_path: Path, notebooks: Not
         assert run["trigger"] == "FILE_ARRIVAL"
         assert run["state"]["result_state"] == "SUCCESS"
         assert notebooks.seen[0].parameters == {"where": "/Volumes/main/landing/flights/"}
+
+
+async def test_a_run_that_ended_just_before_a_crash_still_starts_what_waits_for_it(
+    tmp_path: Path, notebooks: Notebooks
+) -> None:
+    """Its end is in the store, and the scheduler was never told: as if the process had died between the two."""
+    task = {"task_key": "main", "notebook_task": {"notebook_path": "/Shared/main"}}
+    engine = InstantEngine(notebooks.run)
+
+    def arrange() -> tuple[int, int]:
+        with deployment_in_thread(tmp_path, ["ops"], engine=engine) as up:
+            api = Api(client(up, "ops"))
+            upstream = api.post("create", name="upstream", tasks=[task])["job_id"]
+            jobs = [{"workspace_id": up.workspaces["ops"].workspace_id, "job_id": str(upstream)}]
+            trigger = {"job_completion": {"jobs": jobs}}
+            return upstream, api.post("create", name="downstream", tasks=[task], trigger=trigger)["job_id"]
+
+    def runs_after_the_restart(downstream: int) -> list[dict[str, Any]]:
+        with deployment_in_thread(tmp_path, ["ops"], engine=engine) as up:
+            api = Api(client(up, "ops"))
+            (run,) = eventually(lambda: api.get("runs/list", job_id=downstream).get("runs"))
+            return [api.ended(run["run_id"])]
+
+    upstream, downstream = await asyncio.to_thread(arrange)
+    ops = bare_workspace(tmp_path, notebooks)
+    finished: asyncio.Queue[RunFinished] = asyncio.Queue()
+    ops.runs.on_run_finished(finished.put_nowait)
+    job = ops.store.job(upstream)
+    assert job is not None
+    ended = ops.runs.create(ops, Order(job_id=upstream, settings=job.settings))
+    await asyncio.wait_for(finished.get(), 10)
+    await ops.runs.close()
+    ops.store.close()
+    for _ in range(2):
+        (run,) = await asyncio.to_thread(runs_after_the_restart, downstream)
+        completed = run["trigger_info"]["job_completion"]["completed_jobs"]
+        assert [item["run_id"] for item in completed] == [str(ended.run_id)]

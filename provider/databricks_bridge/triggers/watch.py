@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from databricks_bridge.core.emission import Sent, after_sending, may_send, revision_of
-from databricks_bridge.core.errors import BridgeError, SourceError
-from databricks_bridge.core.policy import Ready
-from databricks_bridge.core.record import Record, record_from_json
-from databricks_bridge.core.subscription import SubscriptionSpec, spec_from_json
-from databricks_bridge.core.waiting import decide_wait, ready_at_once
-from databricks_bridge.ledgers.address import AirflowAddress, open_ledger, parse_address
-from databricks_bridge.ledgers.airflow import KEY
-from databricks_bridge.ledgers.memory import MemoryLedger
+from databricks_bridge.core.errors import BridgeError
 
 if TYPE_CHECKING:
+    from databricks_bridge.core.record import Record
     from databricks_bridge.feeds.look import Looker
+    from databricks_bridge.feeds.watch import Watch
     from databricks_bridge.ledgers.protocol import Ledger
 
 LONGEST_PAUSE_SECONDS = 600.0
@@ -51,7 +45,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
         self.resend_after = resend_after
         self._looker: Looker | None = None
-        self._ledger: Ledger | None = None
+        self._watch: Watch | None = None
         self._said = ""
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -69,81 +63,59 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        sent: Sent | None = None
         failures = 0
         while True:
+            payload = None
             try:
-                record, payload = await self._look(sent)
+                payload = await self._look()
                 failures = 0
             except BridgeError as error:
                 failures += 1
                 self._say(f"{type(error).__name__}: {error}")
-                payload = None
             except Exception:
                 failures += 1
                 self.log.exception("the look failed in a way new to us; looking again")
-                payload = None
             if payload is not None:
-                sent = after_sending(record, sent, self._now(), self._resend_after)
                 yield TriggerEvent(payload)
             await self._sleep(min(self.poll_interval * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
 
     async def cleanup(self) -> None:
         if self._looker is not None:
-            looker, self._looker, self._ledger = self._looker, None, None
+            looker, self._looker, self._watch = self._looker, None, None
             await looker.__aexit__(None, None, None)
 
-    @property
-    def _resend_after(self) -> timedelta:
-        return timedelta(seconds=self.resend_after)
-
-    async def _look(self, sent: Sent | None) -> tuple[Record | None, dict[str, Any] | None]:
-        spec = spec_from_json(self.subscription)
-        record = await self._read(spec)
-        if not may_send(record, sent, self._now(), self._resend_after):
-            return record, None
-        reason = ready_at_once(spec, record)
-        updated: tuple[str, ...] = ()
-        if reason is None:
-            try:
-                decision = await self._decide(spec, record)
-            except SourceError as error:
-                # The consumer meets the same error, and a failed task is where an author looks.
-                decision = Ready((), str(error))
-            if not isinstance(decision, Ready):
-                self._say(decision.reason)
-                return record, None
-            reason, updated = decision.reason, decision.updated
-        payload = {
-            "schema": 1,
-            "subscription": spec.name,
-            "updated": list(updated),
-            "reason": reason,
-            "revision": revision_of(record),
-        }
-        return record, payload
-
-    async def _decide(self, spec: SubscriptionSpec, record: Record | None) -> Any:
-        marks = record.watermarks if record else {}
-        findings = await self._open_looker().look(spec, marks)
-        return decide_wait(spec, marks, record.last_claimed_at if record else None, findings, self._now())
-
-    def _open_looker(self) -> Looker:
+    async def _look(self) -> dict[str, Any] | None:
+        # Imported here: every DAG file imports this module, and only the triggerer looks.
+        from databricks_bridge.core.subscription import spec_from_json
         from databricks_bridge.feeds.look import Looker
+        from databricks_bridge.feeds.watch import Watch
         from databricks_bridge.hooks.databricks import open_workspace
 
         if self._looker is None:
             self._looker = Looker(open_workspace)
-        return self._looker
+        if self._watch is None:
+            spec = spec_from_json(self.subscription)
+            resend_after = timedelta(seconds=self.resend_after)
+            read = self._reader(spec.name, self._looker)
+            self._watch = Watch(spec, read, self._looker, resend_after, self._now, self._say)
+        return await self._watch.look()
 
-    async def _read(self, spec: SubscriptionSpec) -> Record | None:
+    def _reader(self, name: str, looker: Looker) -> Callable[[], Awaitable[Record | None]]:
+        from databricks_bridge.ledgers.address import AirflowAddress, open_ledger, parse_address
+
         address = parse_address(self.ledger)
-        if not isinstance(address, AirflowAddress):
-            if self._ledger is None:
-                self._ledger = open_ledger(
-                    address, spec.name, airflow=MemoryLedger, workspace=self._open_looker().workspace
-                )
-            return await self._ledger.read()
+        if isinstance(address, AirflowAddress):
+            return self._read_asset_state
+
+        def never() -> Ledger:
+            raise AssertionError("the address is not Airflow's")
+
+        return open_ledger(address, name, airflow=never, workspace=looker.workspace).read
+
+    async def _read_asset_state(self) -> Record | None:
+        from databricks_bridge.core.record import record_from_json
+        from databricks_bridge.ledgers.airflow import KEY
+
         if self.asset_state_store is None:
             return None
         value: Any = await self.asset_state_store[Asset.ref(name=self.asset)].aget(KEY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,66 @@ def test_a_continuous_job_runs_again_and_again(deployment: Deployment, api: Api,
     api.post("update", job_id=job_id, new_settings={"continuous": {"pause_status": "PAUSED"}})
     notebooks.block("main")
     eventually(lambda: all(run["status"]["state"] == "TERMINATED" for run in runs(api, job_id)))
+
+
+def test_what_lands_right_after_the_job_is_made_starts_a_run(deployment: Deployment, api: Api) -> None:
+    folder = deployment.layout.volume_path("ops", URL)
+    folder.mkdir(parents=True)
+    (folder / "before.json").write_text("{}")
+    append(deployment, 1)
+    notebook = {"notebook_path": write_notebook(deployment, "ops", "main")}
+    task = {"task_key": "main", "notebook_task": notebook}
+    made = [
+        api.post("create", name="early", tasks=[task], trigger=trigger)["job_id"]
+        for trigger in ({"file_arrival": {"url": URL}}, {"table_update": {"table_names": [FLIGHTS]}})
+    ]
+    (folder / "after.json").write_text("{}")
+    append(deployment, 2)
+    for job_id in made:
+        details = eventually(partial(details_with_run, api, job_id))
+        assert details["history"]["last_triggered"]["run_id"] == runs(api, job_id)[0]["run_id"]
+
+
+def details_with_run(api: Api, job_id: int) -> Any:
+    """The entry of `trigger_details` once its history names the run that was started."""
+    (details,) = api.get("get", job_id=job_id, include_trigger_state="true")["trigger_details"]
+    return details if "run_id" in details["history"].get("last_triggered", {}) else None
+
+
+def test_trigger_details_show_the_history(deployment: Deployment, api: Api) -> None:
+    job_id = job(deployment, api, {"table_update": {"table_names": [FLIGHTS]}})
+    assert "trigger_details" not in api.get("get", job_id=job_id)
+    (details,) = api.get("get", job_id=job_id, include_trigger_state="true")["trigger_details"]
+    assert details["state"]["pause_status"] == "UNPAUSED"
+    assert details["state"]["table_update"] == watched(api, job_id)["table"]
+    held = details["history"]["last_not_triggered"]
+    assert set(held) == {"timestamp", "description"}
+    assert set(details["history"]) == {"last_not_triggered"}
+    append(deployment, 1)
+    fired = eventually(lambda: details_with_run(api, job_id))["history"]
+    assert fired["last_triggered"]["timestamp"] > held["timestamp"]
+    view = deployment.layout.table_path("ops", FLIGHTS).with_name("flights.view.json")
+    view.write_text("{}")
+    failed = eventually(lambda: failure_of(api, job_id))
+    assert "flights is a view" in failed["description"]
+
+
+def failure_of(api: Api, job_id: int) -> Any:
+    (details,) = api.get("get", job_id=job_id, include_trigger_state="true")["trigger_details"]
+    return details["history"].get("last_failed")
+
+
+def test_a_job_completion_trigger_stays_in_its_metastore(tmp_path: Path, notebooks: Notebooks) -> None:
+    from databricks.sdk.errors import InvalidParameterValue
+
+    with deployment_in_thread(tmp_path / "h", ["ops", "met"], engine=InstantEngine(notebooks.run)) as up:
+        api = Api(client(up, "ops"))
+        task = {"task_key": "main", "notebook_task": {"notebook_path": write_notebook(up, "ops", "main")}}
+        trigger = {"job_completion": {"jobs": [{"workspace_id": up.workspaces["met"].workspace_id, "job_id": "7"}]}}
+        with pytest.raises(InvalidParameterValue, match=r"of the metastore met; only jobs of .* metastore, ops"):
+            api.post("create", name="j", tasks=[task], trigger=trigger)
+        job_id = api.post("create", name="j", tasks=[task])["job_id"]
+        for verb in ("update", "reset"):
+            with pytest.raises(InvalidParameterValue, match="of the metastore met"):
+                api.post(verb, job_id=job_id, new_settings={"tasks": [task], "trigger": trigger})
+        assert "trigger" not in api.get("get", job_id=job_id)["settings"]

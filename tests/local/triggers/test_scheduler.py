@@ -9,84 +9,12 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.triggers import TriggerScheduler
-from databricks_bridge.local.triggers.evaluation import Evaluator
-from databricks_bridge.local.triggers.outcome import Outcome
-from tests.local.triggers.port import BEGINNING, ManualClock, MemoryJobs
-
-URL = "/Volumes/main/landing/flights/"
-FLIGHTS, WEATHER = "main.silver.flights", "main.silver.weather"
-
-
-class Site:
-    """A deployment folder with a scheduler; its clock stamps what is written."""
-
-    def __init__(self, home: Path, time_scale: float = 1.0, **switches: Any) -> None:
-        self.layout, self.clock = Layout(home), ManualClock()
-        self.jobs = MemoryJobs(self.clock)
-        self.time_scale, self.switches = time_scale, switches
-        self.scheduler = self.new_scheduler()
-
-    def new_scheduler(self) -> TriggerScheduler:
-        return TriggerScheduler(
-            self.layout,
-            self.jobs,
-            now=self.clock.now,
-            sleep=self.clock.sleep,
-            time_scale=self.time_scale,
-            **self.switches,
-        )
-
-    async def until(self, seconds: float) -> None:
-        """Run the loop, at its own rhythm, up to `seconds` after the beginning."""
-        while self.clock.at < BEGINNING + seconds:
-            await self.scheduler.tick()
-            await self.clock.sleep(min(0.25, 15 * self.time_scale))
-        self.clock.at = BEGINNING + seconds
-        await self.scheduler.tick()
-
-    def drop(self, name: str, text: str = "x") -> Path:
-        file = self.layout.volume_path("ops", URL + name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        os.utime(file, (self.clock.at, self.clock.at))
-        return file
-
-    def write(self, table: str, *values: int, mode: str = "append", **more: Any) -> Path:
-        from deltalake import write_deltalake
-
-        path = self.layout.table_path("ops", table)
-        path.mkdir(parents=True, exist_ok=True)
-        write_deltalake(str(path), pa.table({"n": pa.array(values, pa.int64())}), mode=mode, **more)
-        self.stamp(path)
-        return path
-
-    def stamp(self, path: Path) -> None:
-        """The newest commit was made now."""
-        newest = max((path / "_delta_log").glob("*.json"))
-        os.utime(newest, (self.clock.at, self.clock.at))
-
-    def fired(self) -> list[int]:
-        return [run.job_id for run in self.jobs.started]
-
-
-def on_files(**timers: int) -> dict[str, Any]:
-    return {"trigger": {"file_arrival": {"url": URL, **timers}}}
-
-
-def on_tables(*names: str, **more: Any) -> dict[str, Any]:
-    return {"trigger": {"table_update": {"table_names": list(names), **more}}}
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
+from tests.local.triggers.port import BEGINNING
+from tests.local.triggers.site import FLIGHTS, URL, WEATHER, Site, on_files, on_tables
 
 
 async def test_a_new_file_starts_a_run_within_a_minute_and_an_overwrite_does_not(site: Site) -> None:
@@ -154,8 +82,8 @@ async def test_time_scale_shortens_everything_alike(tmp_path: Path) -> None:
 
 
 async def test_state_outlives_the_scheduler(site: Site) -> None:
-    site.jobs.put(1, on_files())
     site.drop("old.json")
+    site.jobs.put(1, on_files())
     await site.until(1)
     site.drop("while-down.json")
     site.scheduler = site.new_scheduler()
@@ -371,101 +299,3 @@ async def test_a_job_deleted_during_its_evaluation_is_no_error(site: Site) -> No
     del site.jobs.jobs[1]
     await site.until(120)
     assert site.fired() == []
-
-
-async def test_what_comes_between_the_making_of_a_job_and_the_first_look_is_not_lost(site: Site) -> None:
-    site.drop("before.json")
-    site.write(FLIGHTS, 1)
-    site.jobs.put(1, on_files())
-    site.jobs.put(2, on_tables(FLIGHTS))
-    site.jobs.put(3, {"trigger": {"job_completion": {"jobs": [{"workspace_id": "1001", "job_id": "11"}]}}})
-    site.jobs.put(4, on_files())
-    site.jobs.put(5, on_tables(FLIGHTS))
-    await site.until(1)
-    assert site.fired() == []
-    for job_id, settings in ((1, on_files()), (2, on_tables(FLIGHTS)), (3, site.jobs.jobs[3].settings)):
-        site.jobs.put(job_id, settings)
-    site.clock.at += 0.02
-    site.drop("early.json")
-    site.write(FLIGHTS, 2)
-    site.jobs.end(11, 700, "SUCCESS", site.clock.at)
-    # Made after them: for these they are what was there before.
-    site.jobs.put(4, on_files())
-    site.jobs.put(5, on_tables(FLIGHTS))
-    await site.scheduler.tick()
-    assert site.fired() == [1, 2, 3]
-    await site.until(200)
-    assert site.fired() == [1, 2, 3]
-
-
-async def test_a_resumed_trigger_does_not_lose_what_comes_before_its_first_look(site: Site) -> None:
-    paused = on_files()
-    paused["trigger"]["pause_status"] = "PAUSED"
-    site.jobs.put(1, paused)
-    await site.until(1)
-    site.drop("during.json")
-    site.jobs.put(1, on_files())
-    await site.scheduler.tick()
-    assert site.fired() == []
-    site.jobs.put(1, paused)
-    site.jobs.put(1, on_files())
-    site.clock.at += 0.02
-    site.drop("resumed.json")
-    await site.scheduler.tick()
-    assert site.fired() == [1]
-
-
-@pytest.mark.parametrize("fires", [True, False])
-async def test_a_trigger_replaced_during_its_look_starts_from_its_own_baseline(
-    site: Site, monkeypatch: pytest.MonkeyPatch, fires: bool
-) -> None:
-    """It is taken away and set back to the very same while the files are listed."""
-    site.jobs.put(1, on_files())
-    await site.until(1)
-    if fires:
-        site.drop("old.json")
-    evaluate = Evaluator.evaluate
-
-    async def slowly(self: Evaluator, *arguments: Any) -> Outcome:
-        outcome = await evaluate(self, *arguments)
-        site.jobs.put(1, on_files(wait_after_last_change_seconds=60))
-        site.jobs.put(1, on_files())
-        monkeypatch.undo()
-        return outcome
-
-    monkeypatch.setattr(Evaluator, "evaluate", slowly)
-    site.clock.at = BEGINNING + 62
-    await site.scheduler.tick()
-    assert site.fired() == []
-    assert site.jobs.trigger_state(1) is None
-    site.clock.at += 0.02
-    site.drop("new.json")
-    await site.scheduler.tick()
-    assert site.fired() == [1]
-    assert site.jobs.state(1)["history"]["last_triggered"]["description"] == f"1 new file(s) in {URL}"
-
-
-async def test_completions_in_another_metastore_are_not_heard(site: Site) -> None:
-    jobs = [{"workspace_id": "1002", "job_id": "11"}]
-    site.jobs.put(1, {"trigger": {"job_completion": {"jobs": jobs}}})
-    await site.until(1)
-    site.jobs.end(11, 700, "SUCCESS", site.clock.at, workspace_id="1002", metastore="met")
-    await site.until(90)
-    assert site.fired() == []
-    site.jobs.end(11, 701, "SUCCESS", site.clock.at, workspace_id="1002", metastore="ops")
-    await site.until(91)
-    assert site.fired() == [1]
-
-
-async def test_an_end_that_a_crash_kept_from_being_told_is_heard_once_after_it(site: Site) -> None:
-    site.jobs.put(1, {"trigger": {"job_completion": {"jobs": [{"workspace_id": "1001", "job_id": "11"}]}}})
-    await site.until(1)
-    site.jobs.end(11, 700, "SUCCESS", site.clock.at)
-    await site.until(2)
-    site.jobs.end(11, 701, "SUCCESS", site.clock.at, heard=False)
-    site.scheduler = site.new_scheduler()
-    await site.until(3)
-    assert site.fired() == [1, 1]
-    site.scheduler = site.new_scheduler()
-    await site.until(300)
-    assert site.fired() == [1, 1]

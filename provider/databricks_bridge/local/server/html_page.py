@@ -25,9 +25,10 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .9rem; border-top: 1px solid var(--line); }
 tr:first-child > * { border-top: 0; }
 th { color: var(--soft); font-weight: 500; white-space: nowrap; }
-td { overflow-wrap: anywhere; }
+td { overflow-wrap: break-word; }
 a { color: var(--busy); }
-code, .code { font: 13px/1.5 ui-monospace, monospace; }
+code, .code { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+.id { font-variant-numeric: tabular-nums; white-space: nowrap; }
 """
 
 

@@ -96,11 +96,11 @@ def _tasks(workspace: Workspace, attempts: Iterable[Attempt]) -> str:
     rows = [
         [
             text(attempt.task_key),
-            f'<span class="code">{attempt.run_id}</span>',
+            f'<span class="id">{attempt.run_id}</span>',
             text(attempt.number),
             _state(attempt.outcome, attempt.phase) + _error(attempt),
-            _time(attempt.start_time),
-            _time(attempt.end_time),
+            f'<span class="id">{_time(attempt.start_time)}</span>',
+            f'<span class="id">{_time(attempt.end_time)}</span>',
         ]
         for attempt in attempts
     ]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from databricks_bridge.core.emission import Sent, after_sending, may_send
+from databricks_bridge.core.record import ClaimStatus, Record
+from tests.core.builders import NOW, seconds
+from tests.core.driving import running_record, with_claim
+
+AGAIN = timedelta(seconds=60)
+IDLE = Record("delays", "c", {}, revision=4)
+
+
+def test_the_first_event_is_sent_at_once() -> None:
+    assert may_send(None, None, NOW, AGAIN)
+    assert may_send(IDLE, None, NOW, AGAIN)
+
+
+def test_for_an_unchanged_record_the_pauses_double_up_to_an_hour() -> None:
+    sent, at, pauses = None, 0.0, []
+    for _ in range(9):
+        sent = after_sending(IDLE, sent, seconds(at), AGAIN)
+        pauses.append(sent.pause.total_seconds())
+        assert not may_send(IDLE, sent, seconds(at + pauses[-1] - 1), AGAIN)
+        assert may_send(IDLE, sent, seconds(at + pauses[-1]), AGAIN)
+        at += pauses[-1]
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+def test_what_the_consumer_wrote_begins_the_pauses_anew() -> None:
+    sent = Sent(4, NOW, timedelta(hours=1))
+    moved = replace(IDLE, revision=5)
+    assert may_send(moved, sent, seconds(1), AGAIN)
+    assert after_sending(moved, sent, seconds(1), AGAIN) == Sent(5, seconds(1), AGAIN)
+
+
+@pytest.mark.parametrize("status", [ClaimStatus.BLOCKED, ClaimStatus.UNDECIDED])
+def test_nothing_is_sent_for_a_claim_that_waits_for_a_person(status: ClaimStatus) -> None:
+    assert not may_send(running_record(status), None, seconds(10**7), AGAIN)
+
+
+def test_a_failed_claim_is_for_the_next_dag_run() -> None:
+    assert may_send(running_record(ClaimStatus.FAILED, failures=1), None, NOW, AGAIN)
+
+
+def test_while_a_run_is_at_work_there_is_silence_for_an_hour() -> None:
+    record = running_record()
+    written = record.history[-1].at
+    assert not may_send(record, None, written + timedelta(minutes=59), AGAIN)
+    assert may_send(record, None, written + timedelta(hours=1), AGAIN)
+
+
+def test_a_claim_without_a_run_is_taken_up_soon() -> None:
+    record = with_claim(running_record(), run_id=None)
+    written = record.history[-1].at
+    assert not may_send(record, None, written + timedelta(seconds=59), AGAIN)
+    assert may_send(record, None, written + AGAIN, AGAIN)

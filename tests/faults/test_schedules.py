@@ -1,0 +1,82 @@
+"""A few schedules as a smoke test; and the harness itself: with the token broken on purpose it must report violations."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from databricks_bridge.core import acts, claims
+from databricks_bridge.core.record import Claim
+from databricks_bridge.feeds.driver import Driver
+from faults.run import Result, play_all
+
+SEED = 1
+SMOKE = (5, 6)
+TRIED = range(5, 60)
+"""Which schedules are tried, one after the other, until a broken token shows."""
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+async def test_nothing_is_lost_doubled_or_touched(tmp_path: Path) -> None:
+    result = await play_all(SEED, SMOKE, tmp_path)
+    assert (result.schedules, result.verdict.lines) == (len(SMOKE), [])
+    assert sum(result.met.values()) > 20
+
+
+async def test_a_seed_brings_a_schedule_back(tmp_path: Path) -> None:
+    one, again = [await play_all(SEED, [SMOKE[0]], tmp_path / name, diary=True) for name in ("a", "b")]
+    assert one.stories[0][2] == again.stories[0][2]
+    assert one.met == again.met
+
+
+def to_in_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Callable[..., Claim] = claims._claim
+
+    def broken(*arguments: Any, **options: Any) -> Claim:
+        claim = real(*arguments, **options)
+        facts = f"{claim.token} {[one.to.to_json() for one in claim.ranges]}"
+        return with_token(claim, hashlib.sha256(facts.encode()).hexdigest())
+
+    monkeypatch.setattr(claims, "_claim", broken)
+
+
+def a_fresh_token_for_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "token_of", lambda *_: uuid.uuid4().hex)
+
+
+def a_fresh_token_for_each_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(self: Driver, claim: Claim) -> acts.Observation:
+        run_id = await self._workspace.run_now(
+            claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=uuid.uuid4().hex
+        )
+        return acts.RunStarted(run_id)
+
+    monkeypatch.setattr(Driver, "_start", start)
+
+
+def with_token(claim: Claim, token: str) -> Claim:
+    parameters = tuple((name, token if name == "bridge_token" else value) for name, value in claim.parameters)
+    return replace(claim, token=token, parameters=parameters)
+
+
+@pytest.mark.parametrize("break_it", [to_in_the_token, a_fresh_token_for_each_claim, a_fresh_token_for_each_try])
+async def test_a_broken_token_is_reported(break_it: Break, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_it(monkeypatch)
+    found = await first_violation(tmp_path)
+    assert found.verdict.twice or found.verdict.doubled
+
+
+async def first_violation(home: Path) -> Result:
+    result = Result()
+    for number in TRIED:
+        result = await play_all(SEED, [number], home / str(number))
+        if result.verdict.twice or result.verdict.doubled:
+            return result
+    return result
