@@ -11,10 +11,11 @@ from faults.model import IDLE
 from faults.processes import Process
 from faults.schedule import DAY, MOST_MOVES, Schedule, new_schedule
 
+RACE_GOES_ON = 0.9
 MOST_FAULTY_MOVES = 110
 """The first phase goes on up to here while something that is aimed at has not happened."""
-CAUGHT_UP = 90
-"""Whoever has not finished after so many moves waits for something that only time brings: a day passes, and it is counted."""
+CAUGHT_UP = 70
+"""When no run has ended for so many moves, they wait for something that only time brings: a day passes, and it is counted."""
 RANDOM_FAULT = 0.10
 """How likely a fault is at each stop of a process, besides those that are aimed at."""
 
@@ -127,6 +128,9 @@ async def _day(schedule: Schedule) -> None:
 async def _step(schedule: Schedule, process: Process) -> None:
     """A process goes on, and what is aimed at its step, or comes by chance, strikes it."""
     rng = schedule.rng
+    if schedule.options.races and process.amid and process.step == "write" and rng.random() < RACE_GOES_ON:
+        await _race(schedule, process)
+        return
     if process.amid:
         aimed = ("death amid", process.step) in schedule.targets
         if aimed or rng.random() < RANDOM_FAULT / 2:
@@ -158,6 +162,19 @@ def _aims_at_nobody(schedule: Schedule) -> bool:
     """Whether a run at work is to end badly while no process lives."""
     aimed = any(step == IDLE and fault in model.ENDS for fault, step in schedule.targets)
     return aimed and bool(schedule.at_work(foreign=False))
+
+
+async def _race(schedule: Schedule, process: Process) -> None:
+    """Whoever has checked its write stands still; the other comes as far, if it can, and sees one commit more."""
+    others = [one for one in schedule.alive if one is not process]
+    if not others:
+        await schedule.commit("WRITE")
+        await _wake(schedule)
+    elif others[0].step == "write" and others[0].amid:
+        await schedule.step(process)
+        await schedule.step(others[0])
+    else:
+        await schedule.step(others[0])
 
 
 async def _until_token_is_old(schedule: Schedule) -> None:
@@ -249,17 +266,21 @@ async def _finish(schedule: Schedule) -> None:
     schedule.skews[:] = [0.0] * len(schedule.skews)
     for process in schedule.alive:
         process.harms, process.keep_fault, process.die_after = [], None, False
+    quiet = 0
     for at in range(1, MOST_MOVES):
         schedule.lab.clock.seconds += 1
+        quiet += 1
         foreign, ours, alive = schedule.at_work(foreign=True), schedule.at_work(foreign=False), schedule.alive
         if foreign:
             await schedule.end_foreign(foreign[0])
         elif ours and (at % 3 == 0 or not alive):
             await schedule.end_ours(ours[0], "ok")
+            quiet = 0
         elif schedule.finished() and all(one.step in ("pause", "read", "look", "survey") for one in alive):
             return
-        elif at % CAUGHT_UP == 0:
+        elif quiet > CAUGHT_UP:
             schedule.be_late()
+            quiet = 0
         elif alive:
             await schedule.step(alive[at % len(alive)])
         elif schedule.blocked():

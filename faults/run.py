@@ -105,6 +105,15 @@ def thin(met: Mapping[Cell, int]) -> list[str]:
     ]
 
 
+def story_lines(seed: int, result: Result) -> list[str]:
+    """A line for each violation, with what brings it back."""
+    return [
+        f"schedule {number} (make faults SEED={seed} ONLY={number}): {line}"
+        for number, lines, _ in result.stories
+        for line in lines
+    ]
+
+
 def last_line(result: Result) -> str:
     found = result.verdict
     return (
@@ -123,11 +132,10 @@ def main(given: Mapping[str, str]) -> int:
             result = asyncio.run(play_all(seed, [int(only)], Path(home), diary=True))
     else:
         result = _all(seed, count)
-    for number, lines, diary in result.stories:
+    for _, _, diary in result.stories:
         if only:
             print("\n".join(diary))
-        for line in lines:
-            print(f"schedule {number} (make faults SEED={seed} ONLY={number}): {line}")
+    print("".join(f"{line}\n" for line in story_lines(seed, result)), end="")
     missing = [] if only else thin(result.met)
     if not only:
         print(f"{table(result.met)}\n{legend()}")

@@ -34,7 +34,10 @@ WHEN_STRUCK = {"Unavailable", "Throttled", "LedgerError"}
 
 @dataclass(frozen=True)
 class Options:
-    """What a schedule is made of. With `days`, days pass and tokens are forgotten; without, clocks are wrong by hours."""
+    """What a schedule is made of. With `days`, days pass and tokens are forgotten; without, clocks are wrong by hours.
+
+    With `races`, whoever stands between check and write waits there for another, who sees one commit more.
+    """
 
     upsert: bool
     wait: bool
@@ -45,6 +48,7 @@ class Options:
     days: bool
     earliest: bool
     searches: bool
+    races: bool
     moves: int
     targets: tuple[Cell, ...]
 
@@ -66,6 +70,7 @@ def options_of(rng: random.Random, number: int) -> Options:
         days=rng.random() < 0.4,
         earliest=searches or rng.random() < 0.85,
         searches=searches,
+        races=rng.random() < 0.3,
         moves=rng.randint(*MOVES),
         targets=targets,
     )

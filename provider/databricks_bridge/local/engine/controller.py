@@ -46,6 +46,10 @@ def settings(root: Path, jars: list[str]) -> dict[str, str]:
         # Delta 4.4.0's parser loses the arguments of spark.sql(text, args) unless they are bound the older way.
         "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
         "spark.sql.shuffle.partitions": "2",
+        # Tables here are small: compiling a query costs more than running it interpreted (a quarter of all CPU, measured).
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.databricks.delta.snapshotPartitions": "2",
