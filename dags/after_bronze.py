@@ -34,6 +34,8 @@ with DAG(
         triggers={"FILE_ARRIVAL"},
         deferrable=True,
         poke_interval=short_or_long.poll,
+        retries=3,
+        retry_delay=short_or_long.retry,
     )
     audit = DatabricksRunNowOperator(
         task_id="audit",

@@ -43,6 +43,8 @@ with DAG(
         subscription=delays,
         deferrable=True,
         poke_interval=short_or_long.poll,
+        retries=3,
+        retry_delay=short_or_long.retry,
     )
     build_gold = DatabricksIncrementalRunOperator(
         task_id="build_gold",

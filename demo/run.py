@@ -39,7 +39,7 @@ def _run(places: Places, keep: bool, progress: Progress) -> int:
                 services.stop()
         progress.console.print(progress.times())
         if keep:
-            _tell_where(progress, world)
+            _tell_where(progress, world, places)
         print(verdict.line, flush=True)
         return 0 if verdict.holds else 1
     except KeyboardInterrupt:
@@ -82,11 +82,12 @@ def _give_up(services: Services, progress: Progress, places: Places, why: str) -
     progress.say(f"logs: {places.logs}, {places.airflow / 'logs'}, {places.local}")
 
 
-def _tell_where(progress: Progress, world: World) -> None:
+def _tell_where(progress: Progress, world: World, places: Places) -> None:
     progress.say("kept running:")
     progress.say(f"Airflow {world.airflow_home.url}, login {USER}, password {world.airflow_home.password}")
     for workspace in world.workspaces.values():
         progress.say(f"workspace {workspace.name} {workspace.host} (a local stand-in, not Databricks)")
+    progress.say(f"their tokens are in {places.deployment}")
     progress.say("stop it: .venv/bin/python -m demo stop")
 
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import Asset
 
-from databricks_bridge import DeltaTable, Subscription, TriggeredRuns
+from databricks_bridge import DatabricksSubscriptionSensor, DeltaTable, Subscription, TriggeredRuns
 from databricks_bridge.assets.inlets import with_inlet
 from databricks_bridge.core.errors import InvalidArgument
 
@@ -66,8 +67,14 @@ ASSET, OTHER = Asset("mine"), Asset("other")
 )
 def test_the_inlet_is_added_once(given: dict[str, Any], inlets: list[Asset]) -> None:
     before = dict(given)
-    assert with_inlet({"task_id": "t", **given}, ASSET) == {"task_id": "t", "inlets": inlets}
+    assert with_inlet({"task_id": "t", **given}, SimpleNamespace(asset=ASSET)) == {"task_id": "t", "inlets": inlets}
     assert given == before
+
+
+@pytest.mark.parametrize("subscription", ["delays", None, ASSET])
+def test_what_is_no_subscription_is_refused_at_parse(subscription: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"give a databricks_bridge\.Subscription"):
+        DatabricksSubscriptionSensor(task_id="t", subscription=subscription)
 
 
 HEAVY = ("aiohttp", "databricks.sdk", "deltalake", "obstore", "pyspark", "pandas", "fastapi")

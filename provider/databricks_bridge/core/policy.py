@@ -109,10 +109,12 @@ def decide(
         return Hold(None, "nothing new in " + ", ".join(waiting_for))
     if policy.condition is Condition.ALL_UPDATED and waiting_for:
         return Hold(None, "ALL_UPDATED waits for " + ", ".join(waiting_for))
-    last_change_at = max(at for at in changes.values() if at is not None)
+    # Clocks of other machines may be ahead of ours: a change, or a claim, "in the future" happened now. Without this a timer
+    # of zero would hold, and a consumer would pass over data that is there.
+    last_change_at = min(now, max(at for at in changes.values() if at is not None))
     settled_at = last_change_at + policy.wait_after_last_change
     if last_fired_at is not None:
-        cooled_at = last_fired_at + policy.min_time_between_triggers
+        cooled_at = min(now, last_fired_at) + policy.min_time_between_triggers
         if now < cooled_at and cooled_at >= settled_at:
             return Hold(cooled_at, f"min_time_between_triggers holds until {cooled_at.isoformat()}")
     if now < settled_at:

@@ -127,7 +127,7 @@ def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = Fal
 
 
 def _start(record: Record, claim: Claim, now: datetime) -> Step:
-    if now - claim.created_at < TOKEN_TRUSTED:
+    if timedelta(0) <= now - claim.created_at < TOKEN_TRUSTED:
         return Memory(_started, record), StartRun(claim)
     return Memory(_found, record), FindRun(claim)
 

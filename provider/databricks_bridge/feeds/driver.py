@@ -24,7 +24,7 @@ from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
 
-CLOCKS_APART = timedelta(minutes=10)
+CLOCKS_APART = timedelta(days=1)
 """How much earlier than our claim, by the workspace's clock, its run is searched for."""
 
 

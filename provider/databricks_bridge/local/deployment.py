@@ -208,7 +208,7 @@ def _locked(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def _bound(spec: WorkspaceSpec) -> Iterator[socket.socket]:
-    with socket.socket() as listener:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((ADDRESS, spec.port))

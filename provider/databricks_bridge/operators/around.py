@@ -36,8 +36,8 @@ class SubscriptionClaimOperator(BaseOperator):
     template_fields: Sequence[str] = ()
 
     def __init__(self, *, subscription: Subscription, task_id: str | None = None, **kwargs: Any) -> None:
-        name = task_id or CLAIM_PREFIX + subscription.name
-        super().__init__(task_id=name, **with_inlet(kwargs, subscription.asset))
+        arguments = with_inlet(kwargs, subscription)
+        super().__init__(task_id=task_id or CLAIM_PREFIX + subscription.name, **arguments)
         self.subscription = subscription
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -73,8 +73,8 @@ class SubscriptionCommitOperator(BaseOperator):
         claim_task_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        name = task_id or COMMIT_PREFIX + subscription.name
-        super().__init__(task_id=name, **with_inlet(kwargs, subscription.asset))
+        arguments = with_inlet(kwargs, subscription)
+        super().__init__(task_id=task_id or COMMIT_PREFIX + subscription.name, **arguments)
         self.subscription = subscription
         self.claim_task_id = claim_task_id
 

@@ -67,7 +67,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_inlet(kwargs, subscription.asset))
+        super().__init__(**with_inlet(kwargs, subscription))
         check_job(job_id, job_name, type(self).__name__)
         check_own({} if job_parameters is None else job_parameters, subscription.spec.sources)
         if on_nothing_new not in ("skip", "succeed"):

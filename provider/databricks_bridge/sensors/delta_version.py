@@ -50,7 +50,7 @@ class DeltaVersionSensor(WaitingSensor):
         from databricks_bridge.feeds.versions import moved, source_of
         from databricks_bridge.hooks.databricks import open_workspace
 
-        async with await open_workspace(self.table.databricks_conn_id) as workspace:
+        async with await open_workspace(self.table.databricks_conn_id, budget_seconds=self._budget) as workspace:
             found = await moved(await source_of(workspace, self.table), self.table, self._wanted(context))
         self.log.info("%s: %s", self.table.table, f"version {found['version']}" if found else "nothing new")
         return found

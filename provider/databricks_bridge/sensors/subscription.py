@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.assets.inlets import with_inlet
@@ -34,7 +35,7 @@ class DatabricksSubscriptionSensor(WaitingSensor):
         subscription: Subscription,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_inlet(kwargs, subscription.asset))
+        super().__init__(**with_inlet(kwargs, subscription))
         self.subscription = subscription
         self._record: Record | None = None
 
@@ -46,7 +47,7 @@ class DatabricksSubscriptionSensor(WaitingSensor):
         from databricks_bridge.hooks.databricks import open_workspace
 
         spec = self.subscription.spec
-        async with Looker(open_workspace) as looker:
+        async with Looker(partial(open_workspace, budget_seconds=self._budget)) as looker:
             record = await task_ledger(self.subscription, context, looker).read()
             self._record = record
             reason = ready_at_once(spec, record)

@@ -55,7 +55,7 @@ class DatabricksTriggeredRunSensor(WaitingSensor):
         from databricks_bridge.hooks.databricks import open_workspace
 
         wanted, since = self._wanted(), since_of(self.since, context)
-        async with await open_workspace(self.databricks_conn_id) as workspace:
+        async with await open_workspace(self.databricks_conn_id, budget_seconds=self._budget) as workspace:
             job_id = await job_of(workspace, wanted.job_id, wanted.job_name)
             run = await next_run(workspace, wanted, job_id, since)
         self.log.info("%s", f"found run {run.run_id}" if run else f"no run of {wanted.job!r} since {since.isoformat()}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from databricks_bridge.triggers.polling import PollingTrigger
 
 Answer: TypeAlias = dict[str, Any]
+LONGEST_CALL_SECONDS, SHORTEST_CALL_SECONDS = 120.0, 5.0
 
 
 class WaitingSensor(BaseSensorOperator):
@@ -31,6 +32,11 @@ class WaitingSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
         self.deferrable = deferrable
+
+    @property
+    def _budget(self) -> float:
+        """Seconds that one call to a workspace may take with all its retries: no longer than the sensor itself waits."""
+        return min(LONGEST_CALL_SECONDS, max(SHORTEST_CALL_SECONDS, float(self.timeout)))
 
     @abstractmethod
     async def _look_once(self, context: Context) -> Answer | None:
