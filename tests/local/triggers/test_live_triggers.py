@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -40,8 +41,16 @@ def landing(ops: Any) -> Any:
     return ops
 
 
+def make_older(deployment: Deployment) -> None:
+    """Date the commits back by a second: what is at most a kernel tick older than a trigger counts as new to it."""
+    for commit in (deployment.layout.table_path("ops", FLIGHTS) / "_delta_log").glob("*.json"):
+        then = commit.stat().st_mtime - 1
+        os.utime(commit, (then, then))
+
+
 def job(deployment: Deployment, api: Api, trigger: dict[str, Any], **settings: Any) -> int:
     task = {"task_key": "main", "notebook_task": {"notebook_path": write_notebook(deployment, "ops", "main")}}
+    make_older(deployment)
     job_id = int(api.post("create", name="triggered", tasks=[task], trigger=trigger, **settings)["job_id"])
     eventually(lambda: watched(api, job_id))
     return job_id
