@@ -58,7 +58,7 @@ class Bridge:
         """Start a run of a DAG; its id."""
         return str(self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None})["dag_run_id"])
 
-    def wait(self, dag_id: str, run_id: str, seconds: float = 90) -> str:
+    def wait(self, dag_id: str, run_id: str, seconds: float = 300) -> str:
         """Wait until the DAG run is over; its state."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}"
         state = ""
