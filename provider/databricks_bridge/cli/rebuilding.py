@@ -33,7 +33,7 @@ async def rebuild(session: Session) -> Report:
     target = Target(workspace.host, await workspace.workspace_id(), job_id)
     found = rebuild_from(name, [run async for run in workspace.list_runs(job_id=job_id)])
     found = await _witnesses(session, name, found)
-    consumer = f"{target.host} job {target.job_id}"
+    consumer = target.consumer
     record = record_of(name, target, consumer, found, session.reason(), session.now(), session.new_epoch())
     lines = _lines(name, target, found)
     session.confirm(lines)

@@ -43,7 +43,7 @@ class Plan:
         """The one consumer that the record will accept."""
         if self.around:
             return self.target.host
-        return f"{self.target.host} job {self.target.job_id}"
+        return self.target.consumer
 
 
 def started(plan: Plan, record: Record | None, settled: Settled, now: datetime) -> Record:

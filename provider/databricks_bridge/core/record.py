@@ -29,6 +29,11 @@ class Target:
     def __str__(self) -> str:
         return f"job {self.job_id} in {self.host}"
 
+    @property
+    def consumer(self) -> str:
+        """The name under which a job is the one consumer of a subscription."""
+        return f"{self.host} job {self.job_id}"
+
     def to_json(self) -> dict[str, Any]:
         return {"host": self.host, "workspace_id": self.workspace_id, "job_id": self.job_id}
 
