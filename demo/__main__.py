@@ -25,4 +25,10 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if code == run.INTERRUPTED:
+        # A KeyboardInterrupt that passes through exec() of a string, as when a dataclass is made during an import, makes
+        # CPython end by SIGINT whatever exit code sys.exit() is given, although it was caught.
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)

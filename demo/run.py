@@ -15,6 +15,8 @@ from demo.processes import AlreadyRunning, Services, only_one, stop_recorded
 from demo.story import Story, World
 from demo.ui import Progress
 
+INTERRUPTED = 130
+
 
 def run(places: Places, keep: bool) -> int:
     """0 when the proof holds, 1 when it does not or the demo failed, 130 when it was interrupted."""
@@ -44,7 +46,7 @@ def _run(places: Places, keep: bool, progress: Progress) -> int:
         return 0 if verdict.holds else 1
     except KeyboardInterrupt:
         _give_up(services, progress, places, "interrupted")
-        return 130
+        return INTERRUPTED
     except DemoFailed as failure:
         _give_up(services, progress, places, str(failure))
         return 1

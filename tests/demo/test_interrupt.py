@@ -52,7 +52,7 @@ def test_ctrl_c_ends_every_process_and_says_where_the_logs_are(tmp_path: Path) -
         output, _ = demo.communicate(timeout=120)
     finally:
         demo.kill()
-    assert demo.returncode == 130
+    assert demo.returncode == 130, output
     assert "interrupted" in output
     assert f"logs: {places.logs}" in output
     assert [member for member in family if member.is_running()] == []
