@@ -15,8 +15,10 @@ import pytest
 from demo.places import DemoFailed, Places
 from demo.processes import AlreadyRunning, Services, only_one, stop_recorded, wait_until
 
+# Its own handler: a shell starts what runs in the background with SIGINT ignored, and children inherit that.
 POLITE = (
-    "import time; print('up', flush=True)\ntry: time.sleep(600)\nexcept KeyboardInterrupt: print('bye', flush=True)"
+    "import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(print('bye', flush=True)))\n"
+    "print('up', flush=True); time.sleep(600)"
 )
 # A parent that ignores SIGINT, with a child in a process group of its own: only SIGKILL by pid ends them.
 STUBBORN = (
