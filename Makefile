@@ -2,9 +2,9 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint lock clean bench faults docs
+.PHONY: help setup demo test lint lock clean bench faults mutations docs
 
-export KEEP SEED ONLY SCHEDULES
+export KEEP SEED ONLY SCHEDULES SPARK KILL
 
 PICKED_PYTHON = python="$$(sh scripts/find_python.sh)" && "$$python"
 IN_VENV = . .cache/setup/env.sh && .venv/bin/python
@@ -13,7 +13,9 @@ help:
 	@echo "make demo          set up, then run the main story; KEEP=1 leaves everything running"
 	@echo "make test          set up, then lint, type check, layer contracts and all tests"
 	@echo "make bench         set up, then measure what is promised of speed, requests and memory; ONLY=NAME for one"
-	@echo "make faults        set up, then play generated schedules of faults; SEED=n ONLY=m brings one back with its diary"
+	@echo "make faults        set up, then play generated schedules of faults, 20 on real Spark; SEED=n ONLY=m (or spark-m) brings one back"
+	@echo "make faults KILL=1 set up, then kill -9 each process between every two steps, on real Airflow; ONLY=task:claim for one"
+	@echo "make mutations     set up, then break each sentence of the rules once and say which test noticed; ONLY=NAME for one"
 	@echo "make lint          set up, then ruff, mypy and import-linter only"
 	@echo "make setup         set up only (PYTHON=python3.12 picks the interpreter)"
 	@echo "make lock          resolve requirements.lock again; UPGRADE=1 moves every pin"
@@ -29,7 +31,7 @@ lint: setup
 	@$(IN_VENV) -B -m scripts.lint
 
 test: lint
-	@$(IN_VENV) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(IN_VENV) -m pytest -n 2 --no-loadscope-reorder $(PYTEST_ARGS)
 
 lock:
 	@$(PICKED_PYTHON) -B -m scripts.lock $(if $(UPGRADE),--upgrade)
@@ -42,6 +44,9 @@ bench: setup
 
 faults: setup
 	@$(IN_VENV) -m faults
+
+mutations: setup
+	@$(IN_VENV) -m mutations
 
 docs:
 	@echo "make $@: not built yet" >&2; exit 1

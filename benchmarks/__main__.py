@@ -12,6 +12,10 @@ BENCHMARKS = {
     "latest-version": "latest_version",
     "poll-cost": "poll_cost",
     "import": "import_cost",
+    "watch-10k": "watch_10k",
+    "waits-1k": "waits_1k",
+    "wake-lag": "wake_lag",
+    "storm": "storm",
 }
 
 

@@ -106,6 +106,8 @@ def stop(places: Places) -> int:
     """End what `KEEP=1` kept. A demo that is still being told is left to its own Ctrl-C."""
     try:
         with only_one(places):
+            if places.processes.exists():
+                print("stopping Airflow and the local workspaces, which takes some seconds", file=sys.stderr)
             stopped = stop_recorded(places)
     except AlreadyRunning as refused:
         print(refused, file=sys.stderr)

@@ -12,6 +12,17 @@ from pathlib import Path
 from typing import Any
 
 Run = Mapping[str, Any]
+ROWS_OF_A_VERSION = 1000
+"""Where notebooks are real, a source's row numbers its version in thousands."""
+
+
+@dataclass(frozen=True)
+class GoldRow:
+    """A row of gold: which row of which source, and the `start` of the range that brought it."""
+
+    n: int
+    alias: str
+    start: int
 
 
 @dataclass
@@ -46,7 +57,8 @@ class Evidence:
     `runs` is the run list of the job, each with its tasks; `logs` the log folder of each table, by alias; `record` the
     stored record as plain JSON. `foreign` holds the runs that others started, with the result that they were given (None: still at
     work) and their parameters at the start. `hollow` are runs that succeeded without having done their work. `from_start` is
-    whether everything from version 0 on is due, `over` whether everything should be finished.
+    whether everything from version 0 on is due, `over` whether everything should be finished. Where notebooks are real,
+    `gold` is what they wrote, and `source_rows` all rows of each source, by alias.
     """
 
     subscription: str
@@ -57,6 +69,8 @@ class Evidence:
     hollow: frozenset[int]
     from_start: bool
     over: bool
+    gold: Sequence[GoldRow] | None = None
+    source_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def judge(seen: Evidence) -> Verdict:
@@ -67,6 +81,8 @@ def judge(seen: Evidence) -> Verdict:
             verdict.add("errors", f"run {run['run_id']} is nobody's")
     for alias in seen.logs:
         _ranges(verdict, seen, ours, alias)
+        if seen.gold is not None:
+            _gold(verdict, seen, [row for row in seen.gold if row.alias == alias], alias)
     _starts(verdict, ours)
     _strangers(verdict, seen)
     return verdict
@@ -88,8 +104,10 @@ def _ranges(verdict: Verdict, seen: Evidence, ours: Sequence[Run], alias: str) -
     for (_, end, one), (start, _, other) in pairwise(done):
         if start <= end:
             verdict.add("doubled", f"{alias}: runs {one} and {other} both wrote from version {start} on: {done}")
+    data = data_versions(seen.logs[alias])
     for start, end, run_id in done:
-        if start > reached + 1:
+        # What holds no data needs no run: the next range may begin after it.
+        if any(reached < version < start for version in data):
             verdict.add("lost", f"{alias}: nothing wrote versions {reached + 1} to {start - 1}, run {run_id} went on")
         reached = max(reached, end)
     if mark is not None and mark > reached:
@@ -98,6 +116,29 @@ def _ranges(verdict: Verdict, seen: Evidence, ours: Sequence[Run], alias: str) -
         newest = newest_data(seen.logs[alias])
         if reached < newest or mark is None or mark < newest:
             verdict.add("lost", f"{alias}: version {newest} is due; written up to {reached}, the watermark is {mark}")
+
+
+def _gold(verdict: Verdict, seen: Evidence, gold: Sequence[GoldRow], alias: str) -> None:
+    """Every row of the source up to the watermark, exactly once; where all is over, every row."""
+    times = Counter(row.n for row in gold)
+    for n, count in sorted(times.items()):
+        if count > 1:
+            starts = sorted(row.start for row in gold if row.n == n)
+            verdict.add("doubled", f"{alias}: gold has row {n} {count} times, by the ranges that start at {starts}")
+    marks = (seen.record or {}).get("watermarks", {})
+    mark = marks[alias]["version"] if alias in marks else -1
+    first = 0 if seen.from_start else min((row.start for row in gold), default=mark + 1)
+    due = [
+        n
+        for n in seen.source_rows[alias]
+        if first <= n // ROWS_OF_A_VERSION and (seen.over or n // ROWS_OF_A_VERSION <= mark)
+    ]
+    missing = sorted(set(due) - set(times))
+    if missing:
+        verdict.add("lost", f"{alias}: gold lacks the rows {missing}; the watermark is {mark}")
+    strange = sorted(set(times) - set(seen.source_rows[alias]))
+    if strange:
+        verdict.add("errors", f"{alias}: gold has the rows {strange}, which no source has")
 
 
 def _starts(verdict: Verdict, ours: Sequence[Run]) -> None:
@@ -151,11 +192,16 @@ def versions(log: Path) -> dict[int, Path]:
     return {int(file.stem): file for file in sorted(log.glob("*.json")) if file.stem.isdigit()}
 
 
-def newest_data(log: Path) -> int:
-    """The newest version of a table that added or removed data, -1 where none did."""
-    newest = -1
+def data_versions(log: Path) -> list[int]:
+    """The versions of a table that added or removed data, oldest first."""
+    found = []
     for version, file in versions(log).items():
         actions = [json.loads(line) for line in file.read_text().splitlines()]
         if any((action.get("add") or {}).get("dataChange") for action in actions):
-            newest = max(newest, version)
-    return newest
+            found.append(version)
+    return found
+
+
+def newest_data(log: Path) -> int:
+    """The newest version of a table that added or removed data, -1 where none did."""
+    return max(data_versions(log), default=-1)

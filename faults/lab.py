@@ -17,17 +17,17 @@ from urllib.parse import urlsplit
 
 from databricks_bridge.local.deployment import Deployment, running_deployment
 from databricks_bridge.local.engine.instant import InstantEngine
-from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.engine.model import Engine, NotebookResult, NotebookRun
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.model import SLOT_PHASES
 from databricks_bridge.local.runs.records import get_attempt, runs_in
+from faults.checker import GoldRow
 from faults.processes import Clock
 from faults.proxy import Proxy, running_proxy
 
 WORKSPACE = "ops"
 EPOCH_SECONDS = 1_780_000_000.0
 TOKENS_KEPT_SECONDS = 24 * 3600
-SETTLE_SECONDS = 30.0
 NEVER_SECONDS = 10**9
 OK = NotebookResult(True, None, None, None)
 ENDINGS = {
@@ -44,7 +44,9 @@ class Lab:
     """A deployment with the world's `clock`, a proxy before it, and all notebooks that are at work, by task run id."""
 
     clock: Clock = field(default_factory=lambda: Clock(EPOCH_SECONDS))
-    working: dict[int, tuple[int, asyncio.Future[NotebookResult]]] = field(default_factory=dict)
+    working: dict[int, tuple[int, asyncio.Future[str]]] = field(default_factory=dict)
+    settle_seconds: float = 30.0
+    settle_pause: float = 0.0
     _deployment: Deployment | None = None
     _proxy: Proxy | None = None
 
@@ -60,27 +62,31 @@ class Lab:
 
     async def notebook(self, request: NotebookRun) -> NotebookResult:
         """A notebook: it works until it is told how it ends."""
+        return ENDINGS[await self.told(request)]
+
+    async def told(self, request: NotebookRun) -> str:
+        """How this notebook is to end, once the schedule says so."""
         attempt = get_attempt(self.deployment.workspaces[WORKSPACE].store, request.run_id)
         assert attempt is not None
-        future: asyncio.Future[NotebookResult] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.working[request.run_id] = attempt.job_run_id, future
         return await future
 
     async def end_run(self, task_run_id: int, how: str) -> int:
         """Let a notebook end; the id of its job run. Returns when the workspace has seen it."""
         run_id, future = self.working.pop(task_run_id)
-        future.set_result(ENDINGS[how])
+        future.set_result(how)
         await self.settled()
         return run_id
 
     async def settled(self) -> None:
         """Wait until every run that has a slot is at work in its notebook."""
         store = self.deployment.workspaces[WORKSPACE].store
-        late = time.monotonic() + SETTLE_SECONDS
+        late = time.monotonic() + self.settle_seconds
         while len(runs_in(store, SLOT_PHASES)) != len(self.working):
             if time.monotonic() > late:
                 raise TimeoutError("the local workspace did not start or end a run in time")
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.settle_pause)
 
     async def ask(self, path: str, body: Json | None = None) -> Json:
         """A call by plain HTTP, past the proxy and past all our code."""
@@ -150,6 +156,14 @@ class Lab:
                 "DELETE FROM run_tokens WHERE run_id IN (SELECT run_id FROM runs WHERE start_time < ?)", (before,)
             )
 
+    def gold_of(self, name: str) -> list[GoldRow] | None:
+        """The gold table of a subscription, None where notebooks write nothing."""
+        return None
+
+    def rows_of(self, table: str) -> list[int]:
+        """All rows of a source, where it has any."""
+        return []
+
     def log_of(self, table: str) -> Path:
         return self.deployment.layout.table_path(WORKSPACE, table) / "_delta_log"
 
@@ -189,13 +203,15 @@ async def _sleep(seconds: float) -> None:
 
 
 @asynccontextmanager
-async def running_lab(home: Path) -> AsyncIterator[Lab]:
-    """A lab in this folder, ready."""
-    lab = Lab()
-    engine = InstantEngine(lab.notebook)
+async def running_lab(
+    home: Path, lab: Lab | None = None, engine: Engine | None = None, notebook: str = "# Databricks notebook source\n"
+) -> AsyncIterator[Lab]:
+    """A lab in this folder, ready. Its notebooks are instant, unless another lab and engine are given."""
+    lab = lab or Lab()
+    engine = engine or InstantEngine(lab.notebook)
     async with running_deployment(home, [WORKSPACE], engine=engine, now=lab.clock.now, sleep=_sleep) as deployment:
         lab._deployment = deployment
-        (deployment.layout.workspace_files(WORKSPACE) / "notebook.py").write_text("# Databricks notebook source\n")
+        (deployment.layout.workspace_files(WORKSPACE) / "notebook.py").write_text(notebook)
         at = urlsplit(deployment.host(WORKSPACE))
         proxy = Proxy((str(at.hostname), int(at.port or 0)), lambda: None, lambda: 1)
         async with running_proxy(proxy):

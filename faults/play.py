@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from faults import model
-from faults.lab import Lab
 from faults.model import IDLE
 from faults.processes import Process
-from faults.schedule import DAY, MOST_MOVES, Schedule, new_schedule
+from faults.schedule import DAY, MOST_MOVES, Schedule
 
 RACE_GOES_ON = 0.9
 MOST_FAULTY_MOVES = 110
@@ -20,12 +18,12 @@ RANDOM_FAULT = 0.10
 """How likely a fault is at each stop of a process, besides those that are aimed at."""
 
 
-async def play(lab: Lab, seed: int, number: int, home: Path) -> Schedule:
-    """The schedule of this seed and number, played and judged twice: after each phase."""
-    schedule = new_schedule(lab, seed, number, home)
+async def play(schedule: Schedule, most_moves: int = MOST_FAULTY_MOVES) -> Schedule:
+    """A schedule, played and judged twice: after each phase."""
+    lab = schedule.lab
     await schedule.set_up()
     try:
-        for at in range(MOST_FAULTY_MOVES):
+        for at in range(most_moves):
             if at >= schedule.options.moves and not schedule.targets:
                 break
             lab.clock.seconds += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -190,7 +191,9 @@ class Schedule:
         if process.alive:
             return
         self.note(f"P{process.worker} ends: {process.ended} {process.error or ''}")
-        excused = process.ended in EXCUSED or (process.struck and process.ended in WHEN_STRUCK)
+        # All clients of a workspace pause together after a 429, and here they live in one process.
+        paused = process.ended == "Throttled" and any(fault == "429" for fault, _ in self.met)
+        excused = process.ended in EXCUSED or paused or (process.struck and process.ended in WHEN_STRUCK)
         if not excused:
             self.verdict.add("errors", f"P{process.worker} ended with {process.ended}: {process.error}")
 
@@ -292,15 +295,20 @@ class Schedule:
             frozenset(self.hollow),
             self.options.earliest,
             over,
+            self.lab.gold_of(self.name),
+            {alias: self.lab.rows_of(table) for alias, table in self.tables.items()},
         )
         self.verdict.merge(judge(seen))
         for line in self.lab.proxy.changes:
             self.verdict.add("touched", f"a consumer asked for {line}")
 
 
-def new_schedule(lab: Lab, seed: int, number: int, home: Path) -> Schedule:
+def new_schedule(
+    lab: Lab, seed: int, number: int, home: Path, change: Callable[[Options], Options] = lambda drawn: drawn
+) -> Schedule:
+    """A schedule, as its seed and number draw it; `change` makes it another where every lab has its own limits."""
     rng = random.Random(f"{seed}/{number}")
-    options = options_of(rng, number)
+    options = change(options_of(rng, number))
     name = f"s{number}"
     keep: Keep = UpsertKeep() if options.upsert else ObjectKeep(home / "ledgers", name)
     return Schedule(lab, name, rng, options, keep)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +18,27 @@ HEAVY = ("spark", "airflow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The heavy kinds come first, each in one process after another, and beside one another; a file stays together."""
-    items.sort(key=lambda item: _kind(item, HEAVY))
-    for item in items:
-        kind = _kind(item, HEAVY)
-        group = HEAVY[kind] if kind < len(HEAVY) else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    """The heavy kinds come first, beside one another."""
+    items.sort(key=_rank)
 
 
-def _kind(item: pytest.Item, kinds: Sequence[str]) -> int:
-    return next((at for at, kind in enumerate(kinds) if item.get_closest_marker(kind)), len(kinds))
+def _rank(item: pytest.Item) -> int:
+    return next((at for at, kind in enumerate(HEAVY) if item.get_closest_marker(kind)), len(HEAVY))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that need one another stay in one process: all of a heavy kind, and those of a file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByKind(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _kind_of(config.rootpath / nodeid.partition("::")[0])
+
+    return ByKind(config, log)
+
+
+@cache
+def _kind_of(file: Path) -> str:
+    # The process that hands the tests out has not collected them, so it knows no markers but in the text.
+    text = file.read_text()
+    return next((kind for kind in HEAVY if f"pytest.mark.{kind}" in text), str(file))

@@ -18,6 +18,8 @@ import databricks_bridge
 ROOT = Path(__file__).resolve().parents[1]
 CACHES = ("__pycache__", ".mypy_cache", ".ruff_cache")
 PUBLIC = {
+    "CheckpointReached",
+    "ControlTableReached",
     "DatabricksIncrementalRunOperator",
     "DatabricksSubscriptionSensor",
     "DatabricksTriggeredRunSensor",

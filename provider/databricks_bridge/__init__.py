@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from databricks_bridge.assets.subscription import Subscription
+    from databricks_bridge.core.postconditions import CheckpointReached, ControlTableReached
     from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
     from databricks_bridge.operators.incremental_run import DatabricksIncrementalRunOperator
     from databricks_bridge.sensors.delta_version import DeltaVersionSensor
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointReached",
+    "ControlTableReached",
     "DatabricksIncrementalRunOperator",
     "DatabricksSubscriptionSensor",
     "DatabricksTriggeredRunSensor",
@@ -26,6 +29,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CheckpointReached": "core.postconditions",
+    "ControlTableReached": "core.postconditions",
     "DatabricksIncrementalRunOperator": "operators.incremental_run",
     "DatabricksSubscriptionSensor": "sensors.subscription",
     "DatabricksTriggeredRunSensor": "sensors.triggered_run",

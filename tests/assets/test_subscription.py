@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import timedelta
@@ -36,6 +37,23 @@ def test_every_name_that_is_taken_is_a_uri_that_airflow_takes(name: str) -> None
         ({"start": "latest", "condition": "SOME"}, "condition is 'SOME'"),
         ({"start": "latest", "min_time_between_triggers": timedelta(seconds=-5)}, "min_time_between_triggers is -5 s"),
         ({"start": "latest", "wait_after_last_change": 60}, "wait_after_last_change is 60"),
+        ({"start": "latest", "wait_after_last_change": timedelta(days=-1)}, "a timer cannot be negative"),
+        ({"start": "latest", "min_time_between_triggers": None}, "min_time_between_triggers is None"),
+        ({"start": "latest", "condition": ["ANY_UPDATED"]}, "condition is ['ANY_UPDATED']"),
+        ({"start": ["latest"]}, "start of subscription 'delays' is ['latest']"),
+        ({"start": 5}, "start of subscription 'delays' is 5"),
+        ({"start": "latest", "on_recreated": "skip"}, "on_recreated is 'skip'; use one of fail, full_rebuild, adopt"),
+        ({"start": "latest", "on_replaced": None}, "on_replaced is None"),
+        ({"start": "latest", "on_history_gap": True}, "on_history_gap is True"),
+        ({"start": "latest", "max_commits_per_run": 0}, "max_commits_per_run of subscription 'delays' is 0"),
+        ({"start": "latest", "ledger": "s4://bucket"}, "ledger is 's4://bucket'"),
+        ({"start": "latest", "ledger": 5}, "ledger is 5"),
+        ({"start": "latest", "poll_interval": 30}, "poll_interval is 30; give a positive timedelta"),
+        ({"start": "latest", "resend_after": timedelta(0)}, "resend_after is datetime.timedelta(0)"),
+        ({"start": "latest", "formerly": "old"}, "formerly of subscription 'delays' is 'old'; give a list of names"),
+        ({"start": "latest", "formerly": 5}, "formerly of subscription 'delays' is 5"),
+        ({"start": "latest", "formerly": ["a b"]}, "subscription name 'a b'"),
+        ({"start": "latest", "expected_run_time": 5}, "expected_run_time is 5"),
     ],
 )
 def test_mistakes_are_import_errors_that_say_what_to_give(arguments: dict[str, Any], words: str) -> None:
@@ -43,6 +61,33 @@ def test_mistakes_are_import_errors_that_say_what_to_give(arguments: dict[str, A
         Subscription("delays", [FLIGHTS], **arguments)
     assert words in str(refused.value)
     assert isinstance(refused.value, ValueError)
+
+
+def test_one_alias_twice_is_an_import_error_that_names_it() -> None:
+    with pytest.raises(InvalidArgument, match=r"subscription 'delays': alias flights is used twice; give alias="):
+        Subscription("delays", [FLIGHTS, DeltaTable("main.gold.flights")], start="latest")
+
+
+def test_E11_the_watcher_carries_plain_json_the_same_at_every_parse() -> None:
+    def watched() -> tuple[str, dict[str, Any]]:
+        subscription = Subscription(
+            "delays",
+            [FLIGHTS, TriggeredRuns(job_name="bronze", triggers={"FILE_ARRIVAL", "TABLE_UPDATE"})],
+            start="latest",
+            min_time_between_triggers=timedelta(minutes=10),
+            poll_interval=timedelta(seconds=7.5),
+            expected_run_time=timedelta(hours=2),
+            on_stuck_claim=lambda claim: None,
+        )
+        (watcher,) = subscription.asset.watchers
+        path, arguments = watcher.trigger.serialize()
+        return path, arguments
+
+    (path, arguments), again = watched(), watched()
+    assert json.loads(json.dumps(arguments)) == arguments, "no set, tuple, timedelta or callable"
+    assert (path, arguments) == again
+    assert arguments["poll_interval"] == 7.5
+    assert arguments["subscription"]["min_time_between_triggers"] == 600.0
 
 
 def test_it_shows_itself_by_its_name() -> None:
@@ -80,7 +125,7 @@ def test_what_is_no_subscription_is_refused_at_parse(subscription: Any) -> None:
 HEAVY = ("aiohttp", "databricks.sdk", "deltalake", "obstore", "pyspark", "pandas", "fastapi")
 
 
-def test_the_public_names_cost_airflow_sdk_and_no_more() -> None:
+def test_E15_the_public_names_cost_airflow_sdk_and_no_more() -> None:
     program = (
         "import sys, airflow.sdk; before = set(sys.modules)\n"
         "import databricks_bridge\n"

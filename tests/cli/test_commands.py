@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from databricks_bridge.core.closing import Closed, How, closed
 from databricks_bridge.core.positions import RunsPosition, TablePosition
 from databricks_bridge.core.record import ClaimStatus
-from databricks_bridge.core.repair import moved_to
 from databricks_bridge.ledgers.object_store import ObjectStoreKeep
 from tests.cli.conftest import CLAIM, FIRST, Answer, Folder
 from tests.core.builders import NOW, at
@@ -173,7 +173,7 @@ def test_a_subscription_moves_and_back(ledger: Folder, bridge: Bridge, tmp_path:
     left, there = ledger.read(), other.read()
     assert left is not None
     assert there is not None
-    assert moved_to(left) == (other.url, FIRST.consumer)
+    assert closed(left) == Closed(How.MOVED, other.url, FIRST.consumer)
     assert (there.consumer, there.watermarks, there.epoch) == (FIRST.consumer, FIRST.watermarks, FIRST.epoch)
     assert bridge("subscription", "list").out == f"delays: moved to {other.url}\n"
     assert bridge("watermark", "rewind", "delays", "flights", "1", *WHY).code == 1
@@ -211,7 +211,7 @@ def test_a_move_that_died_leaves_at_most_one_in_use_and_goes_on(
     monkeypatch.setattr(ObjectStoreLedger, "write", dying)
     assert bridge("subscription", "move", "delays", "--to", other.url, *WHY).code == 1
     monkeypatch.setattr(ObjectStoreLedger, "write", real)
-    in_use = [one for one in (ledger.read(), other.read()) if one is not None and moved_to(one) is None]
+    in_use = [one for one in (ledger.read(), other.read()) if one is not None and closed(one) is None]
     assert len(in_use) <= 1
     assert bridge("subscription", "move", "delays", "--to", other.url, *WHY).code == 0
     there = other.read()
@@ -267,3 +267,17 @@ def test_as_a_process(ledger: Folder) -> None:
     done = subprocess.run([*asked, "--yes"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert asyncio.run(ObjectStoreKeep(ledger.url).ledger("delays").read()).claim is None  # type: ignore[union-attr]
+
+
+def test_a_mark_is_carried_over_to_another_alias(ledger: Folder, bridge: Bridge) -> None:
+    ledger.write(FIRST)
+    said = bridge("watermark", "adopt", "delays", "late", "--of", "flights", *WHY, "--json")
+    assert said.code == 0, said
+    assert said.json["watermark"] == at(5).to_json()
+    record = ledger.read()
+    assert record is not None
+    assert record.watermarks == {"late": at(5), "by_file": RunsPosition(1000)}
+    assert record.epoch == said.json["epoch"] != FIRST.epoch
+    assert bridge("watermark", "adopt", "delays", "late", *WHY).code == 2
+    assert bridge("watermark", "adopt", "delays", "late", "3", "--of", "flights", *WHY).code == 2
+    assert bridge("watermark", "adopt", "delays", "x", "--of", "flights", *WHY).code == 2

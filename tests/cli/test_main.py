@@ -19,6 +19,11 @@ def test_help_goes_to_stdout_and_succeeds(capsys: pytest.CaptureFixture[str]) ->
     assert "exit codes: 0 done" in out
 
 
+def test_help_says_what_happens_when_sources_change(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watermark", "--help"]) == 0
+    assert "watermark adopt NAME NEW_ALIAS --of OLD_ALIAS" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +19,15 @@ import httpx
 import pytest
 
 from databricks_bridge.core.parameters import names_of_ranges, render
-from databricks_bridge.core.positions import Range
+from databricks_bridge.core.positions import Range, TablePosition
 from databricks_bridge.core.record import ClaimStatus, Target
 from databricks_bridge.local.deployment import deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from tests.cli.conftest import CLAIM, Answer, Folder
 from tests.core.builders import NOW, at
+from tests.ledgers.warehouse import TOKEN as WAREHOUSE_TOKEN
+from tests.ledgers.warehouse import FakeWarehouse, in_thread
 
 Bridge = Callable[..., Answer]
 WHY = ("--why", "the bucket was emptied", "--by", "ada", "--yes")
@@ -146,20 +150,79 @@ def test_it_shows_what_it_found_and_asks(
 
 def test_a_checkpoint_that_disagrees_is_shown(job: Job, ledger: Folder, bridge: Bridge, tmp_path: Path) -> None:
     run_id = job.ended(flights(-1, 2))
-    checkpoint = tmp_path / "checkpoint"
-    for part in ("offsets", "commits"):
-        (checkpoint / part).mkdir(parents=True)
-    (checkpoint / "commits" / "0").write_text("v1")
     words = ("watermark", "rebuild", "delays", "--job-id", str(job.job_id), *WHY, "--json")
     for version, findings in ((2, []), (1, [("disagrees", "flights", run_id)])):
-        offset = {"reservoirId": "m1", "reservoirVersion": version + 1, "index": -1, "isStartingVersion": False}
-        (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+        checkpoint = checkpoint_at(tmp_path / f"checkpoint {version}", version)
         other = (tmp_path / f"ledger {version}").as_uri()
-        said = bridge(*words, "--ledger", other, "--checkpoint", f"flights={checkpoint.as_uri()}")
+        said = bridge(*words, "--ledger", other, "--checkpoint", f"flights={checkpoint}")
         assert said.code == 0, said
         assert [(one["kind"], one["alias"], one["run_id"]) for one in said.json["findings"]] == findings
     assert bridge(*words, "--checkpoint", "flights").code == 2
     assert bridge(*words, "--control-table", ledger.url).code == 2
+
+
+def checkpoint_at(folder: Path, version: int) -> str:
+    """A streaming checkpoint that has wholly processed this version; its URL."""
+    for part in ("offsets", "commits"):
+        (folder / part).mkdir(parents=True)
+    offset = {"reservoirId": "m1", "reservoirVersion": version + 1, "index": -1, "isStartingVersion": False}
+    (folder / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+    (folder / "commits" / "0").write_text("v1")
+    return folder.as_uri()
+
+
+@pytest.fixture
+def warehouse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWarehouse]:
+    """A SQL warehouse whose control table says what is written in it, behind the connection `ops`."""
+    with in_thread() as served:
+        connection = {"conn_type": "databricks", "host": served.url, "password": WAREHOUSE_TOKEN}
+        monkeypatch.setenv("AIRFLOW_CONN_OPS", json.dumps(connection))
+        columns = "(job STRING, source STRING, last_version BIGINT, updated_at TIMESTAMP)"
+        served.sql(f"CREATE TABLE lake.bridge.job_watermarks {columns}")
+        yield served
+
+
+def test_runs_checkpoint_and_control_table_are_held_against_each_other(
+    job: Job, ledger: Folder, bridge: Bridge, warehouse: FakeWarehouse, tmp_path: Path
+) -> None:
+    run_id = job.ended(flights(-1, 4))
+    rows = "('delays', 'flights', 3, now()), ('delays', 'weather', 9, now()), ('other', 'flights', 1, now())"
+    warehouse.sql(f"INSERT INTO lake.bridge.job_watermarks VALUES {rows}")
+    words = ("watermark", "rebuild", "delays", "--job-id", str(job.job_id), "--why", "lost", "--json")
+    words += ("--control-table", "control-table:ops/wh-1/lake.bridge")
+    words += ("--checkpoint", f"flights={checkpoint_at(tmp_path / 'behind', 2)}")
+    words += ("--checkpoint", f"flights={checkpoint_at(tmp_path / 'same', 4)}")
+    asked = bridge(*words)
+    assert (asked.code, ledger.read()) == (4, None), asked
+    control = "the control table `lake`.`bridge`.job_watermarks"
+    for said in (
+        f"run {run_id} succeeded in epoch 0: main.silver.flights (-1, 4]",
+        f"disagrees of flights at run {run_id}: {control} says version 3, the runs say version 4",
+        f"disagrees of weather at run 0: {control} says version 9, no run shows it",
+        "behind says version 2, the runs say version 4",
+        "same agrees: flights at version 4",
+        f"flights will be at version 4, by run {run_id}",
+    ):
+        assert said in asked.err
+    done = bridge(*words, "--yes", "--mark", "flights=2", "--mark", "weather=9", "--by", "ada")
+    assert done.code == 0, done
+    assert [one["agrees"] for one in done.json["witnesses"]] == [False, False, False, True]
+    assert len(done.json["findings"]) == 3
+    record = ledger.read()
+    assert record is not None
+    assert record.watermarks == {"flights": TablePosition(2, "t1", "m1"), "weather": TablePosition(9)}
+
+
+def test_a_renamed_subscription_is_rebuilt_from_the_runs_of_both_names(
+    job: Job, ledger: Folder, bridge: Bridge
+) -> None:
+    job.ended(flights(-1, 4), subscription="old")
+    words = ("watermark", "rebuild", "delays", "--job-id", str(job.job_id), *WHY)
+    lost = bridge(*words)
+    assert (lost.code, "--mark SOURCE=VERSION" in lost.err) == (1, True), lost
+    assert bridge(*words, "--mark", "flights").code == 2
+    assert bridge(*words, "--formerly", "old").code == 0
+    assert ledger.read().watermarks == {"flights": at(4)}  # type: ignore[union-attr]
 
 
 def test_nothing_is_rebuilt_over_a_record_or_while_a_run_is_active(job: Job, ledger: Folder, bridge: Bridge) -> None:
@@ -235,3 +298,24 @@ def test_a_wrong_token_is_an_error_that_does_not_show_it(
     said = bridge("watermark", "rebuild", "delays", "--job-id", str(job.job_id), *WHY)
     assert said.code == 1
     assert "dapi-wrong-secret" not in said.err + said.out
+
+
+def test_what_airflow_logs_is_not_in_the_answer(job: Job, ledger: Folder, warehouse: FakeWarehouse) -> None:
+    """A connection makes the command import Airflow, whose log lines go to what is stdout then."""
+    program = (
+        "import sys, logging\n"
+        "from databricks_bridge.hooks import databricks\n"
+        "real = databricks.open_workspace\n"
+        "async def loud(*given):\n"
+        "    workspace = await real(*given)\n"
+        "    logging.getLogger('databricks_bridge').error('so loud')\n"
+        "    print('so loud')\n"
+        "    return workspace\n"
+        "databricks.open_workspace = loud\n"
+        "from databricks_bridge.cli import main\n"
+        "sys.exit(main(['status', '--json', '--ledger', 'control-table:ops/wh-1/lake.bridge']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["subscriptions"] == []
+    assert "so loud" in done.stderr

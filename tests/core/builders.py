@@ -48,8 +48,13 @@ versions = st.integers(min_value=-1, max_value=10_000)
 maybe_text = st.none() | st.text(max_size=8)
 run_ids = st.frozensets(st.integers(min_value=1, max_value=2**53), max_size=6)
 table_positions = st.builds(TablePosition, versions, maybe_text, maybe_text, maybe_text)
+passed_positions = st.builds(
+    lambda mark, more: replace(mark, through=mark.version + more),
+    table_positions,
+    st.integers(min_value=1, max_value=99),
+)
 runs_positions = st.builds(RunsPosition, st.integers(min_value=0, max_value=2**42), run_ids)
-positions = table_positions | runs_positions
+positions = table_positions | passed_positions | runs_positions
 aliases = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda name: not name.startswith("bridge"))
 moments = st.datetimes(
     min_value=datetime(2020, 1, 1),

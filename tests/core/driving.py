@@ -10,8 +10,9 @@ from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.outcomes import outcome_of
 from databricks_bridge.core.pending import Finding, TableFinding
-from databricks_bridge.core.protocol import Memory, begin, step
+from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
+from databricks_bridge.core.steps import Memory
 from tests.core.builders import NOW, WEATHER, at, plan_of
 
 A = TypeVar("A")

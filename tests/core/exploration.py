@@ -1,6 +1,6 @@
 """Explores every interleaving of consumers that drive the real step function, over a model of everything around it.
 
-The model: tables whose versions grow, one ledger (with compare-and-set; an upsert whose revision is checked just before,
+The model: tables whose versions grow, some of them by commits without data, one ledger (with compare-and-set; an upsert whose revision is checked just before,
 as in the Airflow keep; or a blind upsert), a workspace where run-now
 under a known token answers the old run, runs that succeed, fail, are skipped or succeed without having done their work
 (only the postcondition knows), and processes that die between any two acts. Shares no code with the protocol but the
@@ -22,10 +22,11 @@ from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.outcomes import Ending, Outcome
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.policy import Policy
-from databricks_bridge.core.positions import TablePosition
-from databricks_bridge.core.protocol import Memory, begin, step
+from databricks_bridge.core.positions import Position, TablePosition
+from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.sources import DeltaTable
+from databricks_bridge.core.steps import Memory
 from databricks_bridge.core.subscription import SubscriptionSpec
 
 
@@ -58,11 +59,12 @@ def plan_on(*sources: DeltaTable, postcondition: bool = False) -> Plan:
 
 @dataclass(frozen=True)
 class Model:
-    """What does not change along a path: the plan, where each table ends, the ledger's kind."""
+    """What does not change along a path: the plan, where each table ends, the ledger's kind, the versions without data."""
 
     plan: Plan
     last: tuple[int, ...]
     keep: Keep
+    without_data: frozenset[int] = frozenset()
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -175,8 +177,12 @@ def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Ob
             return world, acts.RecordLost()
         case acts.WriteRecord(record) | Put(record):
             return replace(world, stored=Stored(_bare(record, model.keep))), acts.RecordWritten()
-        case acts.Look():
-            return world, acts.Looked(dict(zip(model.aliases, map(_finding, world.versions), strict=True)))
+        case acts.Look(record):
+            findings = {
+                alias: _finding(model, version, record.watermarks.get(alias) if record else None)
+                for alias, version in zip(model.aliases, world.versions, strict=True)
+            }
+            return world, acts.Looked(findings)
         case acts.Survey():
             return world, acts.Surveyed(len(world.runs) - 1 if world.runs else None)
         case acts.FindRun(claim):
@@ -199,10 +205,15 @@ def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Ob
     raise TypeError(f"the model does not know {act!r}")
 
 
-def _finding(version: int) -> TableFinding:
+def _finding(model: Model, version: int, mark: Position | None) -> TableFinding:
     if version < 0:
         return TableFinding(None, None, None)
-    return TableFinding(TablePosition(version, "id", "m"), version, NOW)
+    known = mark.at if isinstance(mark, TablePosition) else -1
+    return TableFinding(TablePosition(version, "id", "m"), _newest_data(model, known, version), NOW)
+
+
+def _newest_data(model: Model, above: int, version: int) -> int | None:
+    return max((one for one in range(above + 1, version + 1) if one not in model.without_data), default=None)
 
 
 def _seen(world: World, run_id: int) -> acts.RunSeen:
@@ -243,10 +254,10 @@ def violation(model: Model, world: World) -> str | None:
         for from_, to in succeeded:
             if from_ < covered:
                 return f"successful runs overlap in {source.alias}: {succeeded}"
-            if from_ > covered:
+            if _newest_data(model, covered, from_) is not None:
                 return f"a range of {source.alias} was lost: {succeeded}"
             covered = to
-        if at > covered:
+        if _newest_data(model, covered, at) is not None:
             return f"the watermark {at} of {source.alias} is ahead of what succeeded ({covered})"
     return None
 
@@ -271,13 +282,14 @@ def explore(
     failures: int = 0,
     skips: int = 0,
     hollows: int = 0,
+    without_data: frozenset[int] = frozenset(),
 ) -> Exploration:
     """Visit every reachable state; then check that the end (all committed, no claim) stays reachable from each.
 
     Each table grows from `first` (empty) to `last`. A claim blocked after max_generations failures waits for a person
     and counts as an end.
     """
-    model = Model(plan or plan_on(), last, keep)
+    model = Model(plan or plan_on(), last, keep, without_data)
     processes = (None,) * consumers
     start = World(first or (-1,) * len(last), Stored(None), (), processes, crashes, failures, skips, hollows)
     came_from: dict[bytes, tuple[bytes, str] | None] = {start.key(): None}
@@ -316,7 +328,7 @@ def _is_end(model: Model, world: World) -> bool:
     if record.claim is not None:
         return record.claim.status == "blocked"
     marks = [record.watermarks.get(alias) for alias in model.aliases]
-    return [mark.version for mark in marks if isinstance(mark, TablePosition)] == list(model.last)
+    return [mark.at for mark in marks if isinstance(mark, TablePosition)] == list(model.last)
 
 
 def _path(came_from: dict[bytes, tuple[bytes, str] | None], key: bytes) -> tuple[str, ...]:

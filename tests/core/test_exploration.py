@@ -13,7 +13,7 @@ import pytest
 from databricks_bridge.core import claims
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.pending import Settled
-from databricks_bridge.core.positions import Position, Range
+from databricks_bridge.core.positions import Position, Range, TablePosition
 from databricks_bridge.core.record import Claim, Record, Target, token_of
 from tests.core.exploration import EARLIEST, LATEST, Keep, explore, plan_on
 
@@ -86,6 +86,28 @@ def test_one_consumer_at_a_first_start_at_latest_and_many_faults(keep: Keep) -> 
     found = explore(plan=plan, consumers=1, last=(0, 1), keep=keep, crashes=1, failures=1)
     assert found.violation is None, "\n".join(found.path)
     assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+@pytest.mark.parametrize("keep", [Keep.COMPARE_AND_SET, Keep.CHECKED, Keep.UPSERT])
+def test_two_consumers_and_a_commit_without_data_between(keep: Keep) -> None:
+    found = explore(consumers=2, last=(2,), first=(0,), keep=keep, crashes=1, without_data=frozenset({1}))
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+@both_ledgers
+def test_one_consumer_commits_without_data_and_many_faults(keep: Keep) -> None:
+    found = explore(
+        consumers=1, last=(3,), first=(0,), keep=keep, crashes=2, failures=1, without_data=frozenset({1, 3})
+    )
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+def test_it_fails_when_what_was_passed_over_is_in_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TablePosition, "identity", lambda mark: [mark.table_id, mark.metadata_id, mark.at])
+    found = explore(consumers=2, last=(2,), first=(0,), keep=Keep.UPSERT, crashes=1, without_data=frozenset({1}))
+    assert found.violation == "two runs at work at once"
 
 
 def test_it_fails_when_to_is_in_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,20 +36,20 @@ def status(word: str, code: str | None = None, message: str = "") -> dict[str, A
 
 @pytest.mark.parametrize("result", RESULTS, ids=str)
 @pytest.mark.parametrize("life_cycle", ["TERMINATED", "INTERNAL_ERROR"])
-def test_a16_a_terminal_life_cycle_is_judged_by_its_result(life_cycle: str, result: str | None) -> None:
+def test_A16_a_terminal_life_cycle_is_judged_by_its_result(life_cycle: str, result: str | None) -> None:
     outcome = outcome_of(state(life_cycle, result))
     assert outcome.ending is RESULTS[result]
     assert outcome.known
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=str)
-def test_a16_a_skipped_run_never_ran_whatever_else_it_says(result: str | None) -> None:
+def test_A16_a_skipped_run_never_ran_whatever_else_it_says(result: str | None) -> None:
     assert outcome_of(state("SKIPPED", result)).ending is Ending.NOTHING_RAN
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=str)
 @pytest.mark.parametrize("life_cycle", WAITING)
-def test_a03_a_waiting_life_cycle_is_active_whatever_the_result_says(life_cycle: str, result: str | None) -> None:
+def test_A03_a_waiting_life_cycle_is_active_whatever_the_result_says(life_cycle: str, result: str | None) -> None:
     """TERMINATING with a result is not over: its task may still write."""
     outcome = outcome_of(state(life_cycle, result))
     assert outcome.ending is Ending.ACTIVE
@@ -68,7 +68,7 @@ def test_a03_a_waiting_life_cycle_is_active_whatever_the_result_says(life_cycle:
     ],
     ids=str,
 )
-def test_a03_a_life_cycle_new_to_us_is_waited_for_and_told(run: dict[str, Any]) -> None:
+def test_A03_a_life_cycle_new_to_us_is_waited_for_and_told(run: dict[str, Any]) -> None:
     outcome = outcome_of(run)
     assert outcome.ending is Ending.ACTIVE
     assert not outcome.known
@@ -95,7 +95,7 @@ def test_a03_a_life_cycle_new_to_us_is_waited_for_and_told(run: dict[str, Any]) 
     ],
     ids=str,
 )
-def test_a16_status_alone_is_enough(run: dict[str, Any], ending: Ending) -> None:
+def test_A16_status_alone_is_enough(run: dict[str, Any], ending: Ending) -> None:
     outcome = outcome_of(run)
     assert outcome.ending is ending
     assert outcome.known
@@ -110,7 +110,7 @@ def test_a16_status_alone_is_enough(run: dict[str, Any], ending: Ending) -> None
         (state("SKIPPED") | status("TERMINATED", "SKIPPED"), Ending.NOTHING_RAN),
     ],
 )
-def test_a16_both_together(run: dict[str, Any], ending: Ending) -> None:
+def test_A16_both_together(run: dict[str, Any], ending: Ending) -> None:
     assert outcome_of(run).ending is ending
 
 
@@ -124,7 +124,7 @@ def test_a16_both_together(run: dict[str, Any], ending: Ending) -> None:
     ],
     ids=["state is ahead", "status is ahead", "status says failed", "state says failed"],
 )
-def test_a16_where_the_two_disagree_it_is_no_success(run: dict[str, Any]) -> None:
+def test_A16_where_the_two_disagree_it_is_no_success(run: dict[str, Any]) -> None:
     assert outcome_of(run).ending is not Ending.SUCCEEDED
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ def test_a_claim_is_told_in_these_names() -> None:
         "bridge_epoch": "0",
         "bridge_generation": "2",
         "bridge_token": "abc",
+        "bridge_full_rebuild": "[]",
         "flights_table": "ops_share.silver.flights",
         "flights_start": "4",
         "flights_end": "5",
@@ -37,6 +39,7 @@ def test_a_claim_is_told_in_these_names() -> None:
         "table_id": "t1",
         "metadata_id": "m1",
         "from": 3,
+        "from_committed": 3,
         "from_ids": ["t1", "m1"],
         "from_fingerprint": "f3",
         "from_found": False,
@@ -44,6 +47,22 @@ def test_a_claim_is_told_in_these_names() -> None:
         "to_fingerprint": "f5",
     }
     assert ranges[1]["runs"] == [8, 7]
+
+
+def test_tables_that_are_read_whole_are_named_for_a_full_rebuild() -> None:
+    whole, empty = Range("a", "n", at(-1), at(3)), Range("b", "m", at(-1), at(-1))
+    given = dict(render("s", "0", 0, "t", [FLIGHTS_RANGE, whole, empty], {}))
+    assert given["bridge_full_rebuild"] == '["a"]'
+
+
+def test_a_range_begins_after_commits_without_data_and_is_read_back_with_its_watermark() -> None:
+    """The token knows version 3, the change feed is read from 8 on."""
+    passed = replace(at(3), through=7)
+    ranges = (Range("a", "n", passed, at(9)), Range("b", "m", passed, passed))
+    given = dict(render("s", "0", 0, "t", ranges, {}))
+    assert (given["a_start"], given["a_end"]) == ("8", "9")
+    assert (given["b_start"], given["b_end"]) == ("8", "7")
+    assert ranges_of(given, {}) == ranges
 
 
 def test_parameters_are_sorted_and_text() -> None:
@@ -88,14 +107,15 @@ def test_own_parameters_that_no_claim_can_carry_are_refused(own: dict[str, Any],
 
 
 identities = st.tuples(st.none() | st.text(max_size=5), st.none() | st.text(max_size=5))
+
+
+def told_range(alias: str, ids: tuple[str | None, str | None], start: int, passed: int, length: int) -> Range:
+    from_ = TablePosition(start, *ids, "x", through=start + passed if passed else None)
+    return Range(alias, f"c.s.{alias}", from_, TablePosition(from_.at + length, *ids, None) if length else from_)
+
+
 told_ranges = st.builds(
-    lambda alias, ids, start, length: Range(
-        alias, f"c.s.{alias}", TablePosition(start, *ids, "x"), TablePosition(start + length, *ids, None)
-    ),
-    aliases,
-    identities,
-    st.integers(-1, 1000),
-    st.integers(0, 1000),
+    told_range, aliases, identities, st.integers(-1, 1000), st.integers(0, 3), st.integers(0, 1000)
 ) | st.builds(
     lambda alias, low, done, runs: Range(alias, alias, RunsPosition(low), RunsPosition(low + 1, done), tuple(runs)),
     aliases,

@@ -11,6 +11,7 @@ from databricks_bridge.core.pending import (
     TableFinding,
     changes_of,
     identity_changes,
+    passed_over,
     ranges_of,
     settle,
     starts_somewhere,
@@ -107,6 +108,56 @@ def test_commits_without_data_at_the_end_are_taken_along() -> None:
 @pytest.mark.parametrize("data_version", [None, 3, 2])
 def test_commits_without_data_alone_are_nothing_new(data_version: int | None) -> None:
     assert to_of(FLIGHTS_ONLY, at(3), found(7, data_version=data_version)) == at(3)
+
+
+def test_commits_without_data_are_passed_over_and_the_token_does_not_move() -> None:
+    passed = passed_over(FLIGHTS_ONLY, {"flights": at(3)}, {"flights": found(7, data_version=None)}, NOW)
+    assert passed.watermarks == {"flights": replace(at(3), through=7, fingerprint="f7")}
+    assert passed.watermarks["flights"].identity() == at(3).identity()
+    assert passed.notes == ("committed without a run: ops_share.silver.flights (3, 7], no data in it",)
+
+
+def test_what_was_passed_over_is_not_read_again() -> None:
+    mark = replace(at(3), through=7, fingerprint="f7")
+    assert to_of(FLIGHTS_ONLY, mark, found(7, data_version=None)) == mark
+    (one,) = ranges_of(FLIGHTS_ONLY, {"flights": mark}, {"flights": found(9)})
+    assert (str(one), one.empty) == ("ops_share.silver.flights (7, 9]", False)
+    assert passed_over(FLIGHTS_ONLY, {"flights": mark}, {"flights": found(7, None)}, NOW).notes == ()
+
+
+def test_a_cap_counts_from_what_was_passed_over() -> None:
+    spec = replace(FLIGHTS_ONLY, max_commits_per_run=2)
+    assert to_of(spec, replace(at(3), through=7), found(12)) == replace(at(9), fingerprint=None)
+
+
+@pytest.mark.parametrize(
+    ("mark", "finding"),
+    [
+        (at(3), found(7, data_version=6)),
+        (at(3), found(3, data_version=None)),
+        (at(BEFORE_FIRST), found(7, data_version=None)),
+        (at(3), EMPTY),
+    ],
+)
+def test_nothing_is_passed_over_where_there_is_data_or_nothing_or_no_start(
+    mark: TablePosition, finding: TableFinding
+) -> None:
+    assert passed_over(FLIGHTS_ONLY, {"flights": mark}, {"flights": finding}, NOW).watermarks == {"flights": mark}
+
+
+@pytest.mark.parametrize(("version", "age", "due"), [(4, 3600, False), (4, 86400, True), (12, 0, False), (13, 0, True)])
+def test_what_was_passed_over_is_due_when_it_is_old_or_much(version: int, age: int, due: bool) -> None:
+    finding = replace(found(version, None), changed_at=seconds(-age))
+    assert bool(passed_over(FLIGHTS_ONLY, {"flights": at(3)}, {"flights": finding}, NOW).due) is due
+
+
+def test_changes_that_cannot_be_read_any_more_are_a_gap_with_its_choice() -> None:
+    finding = replace(found(9), gap="commit 4 is not in the log")
+    with pytest.raises(HistoryGap, match="after version 3 cannot be read: commit 4 is not in the log"):
+        to_of(FLIGHTS_ONLY, at(3), finding)
+    adopted = settle(choosing(on_history_gap="adopt"), {"flights": at(3)}, "0", {"flights": finding})
+    assert adopted.watermarks == {"flights": replace(at(9), found=True)}
+    assert "cannot be read: commit 4 is not in the log" in adopted.notes[0]
 
 
 def test_a_recreated_table_is_never_new_versions() -> None:

@@ -102,7 +102,7 @@ def test_a_first_start_at_earliest_before_the_first_commit_is_recorded() -> None
     record = script.written()
     assert (record.watermarks, record.claim, record.history[-1].what) == ({"flights": BEFORE}, None, "started flights")
     finish = script.asks(acts.Finish)
-    assert finish == acts.Finish((), None, "the start of delays is recorded; there is nothing yet")
+    assert finish == acts.Finish((), None, "recorded for delays, without a run: started flights")
 
 
 LATER = {

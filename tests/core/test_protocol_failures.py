@@ -116,7 +116,7 @@ def test_a_failure_is_written_and_then_told(state: dict[str, Any]) -> None:
         assert words in str(error)
 
 
-def test_a16_success_with_failures_never_moves_the_watermark() -> None:
+def test_A16_success_with_failures_never_moves_the_watermark() -> None:
     script = resumed(running_record(), PARTLY)
     record = script.asks(acts.WriteRecord).record
     assert claim_of(record).status is ClaimStatus.FAILED

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,9 @@ def test_the_reader_name_is_read_as_or_the_table() -> None:
         ({"table": "a.b.c", "start": True}, "version from 0 on"),
         ({"table": "a.b.c", "start": 1.5}, "version from 0 on"),
         ({"table": "a.b.c", "start": "5"}, "version from 0 on"),
+        ({"table": "a.b.c", "start": ["latest"]}, "start of a.b.c is ['latest']"),
+        ({"table": "a.b.c", "alias": "bridge_x"}, "begins with bridge"),
+        ({"table": ["a.b.c"]}, "three-part"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused(arguments: dict[str, Any], words: str) -> None:
@@ -95,6 +99,11 @@ def test_table_update_is_accepted_for_table() -> None:
         ({"job_id": 1, "run_state": {"SUCCEEDED"}}, "run_state has SUCCEEDED"),
         ({"job_id": 1, "run_state": []}, "run_state is empty"),
         ({"job_id": 1, "start": 5}, '"latest" or "earliest"'),
+        ({"job_id": 1, "triggers": 5}, "triggers is 5; give a set of names"),
+        ({"job_id": 1, "triggers": {"MANUAL", "TABLE"}}, "triggers has MANUAL; known are"),
+        ({"job_id": True}, "job_id of TriggeredRuns is True; give the number"),
+        ({"job_id": 1.5}, "job_id of TriggeredRuns is 1.5; give the number"),
+        ({"job_name": 7}, "job_name of TriggeredRuns is 7; give the job's exact name"),
         ({"job_name": "2013 flights"}, "plain name"),
         ({"job_name": "bridge"}, "begins with bridge"),
     ],
@@ -129,3 +138,41 @@ def test_who_is_asked_for_the_version_is_checked_at_parse(arguments: dict[str, A
     with pytest.raises(InvalidArgument) as refused:
         DeltaTable("a.b.c", **arguments)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"reader_profile": "p.share"}, "reader_profile= asks the reader for its version; give read_as= too"),
+        ({"read_as": "x.y.z", "reader_warehouse": "w"}, "reader_conn_id= and reader_warehouse= together"),
+        ({"read_as": "x.y.z", "reader_conn_id": "c"}, "got reader_conn_id"),
+        (
+            {"read_as": "x.y.z", "reader_profile": "p", "reader_conn_id": "c", "reader_warehouse": "w"},
+            "give reader_profile=, or",
+        ),
+        ({"read_as": "x.y.z", "reader_profile": " "}, "reader_profile of a.b.c is ' '"),
+        ({"read_as": "x.y.z", "reader_profile": "p.share#z"}, "what follows # in reader_profile of a.b.c is 'z'"),
+        ({"read_as": "x.y.z", "reader_conn_id": "c", "reader_warehouse": 7}, "reader_warehouse of a.b.c is 7"),
+    ],
+)
+def test_a_reader_that_cannot_be_asked_is_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        DeltaTable("a.b.c", **arguments)
+    assert words in str(refused.value)
+
+
+def test_a_reader_is_asked_by_its_profile_or_by_sql() -> None:
+    assert DeltaTable("a.b.c", read_as="x.y.z", reader_profile="p.share#s.y.z").reader_profile == "p.share#s.y.z"
+    assert DeltaTable("a.b.c", read_as="x.y.z", reader_conn_id="c", reader_warehouse="w").reader_warehouse == "w"
+
+
+@pytest.mark.parametrize("value", [None, "", " ", 7, Path("x"), print])
+@pytest.mark.parametrize("field", ["databricks_conn_id", "profile", "warehouse", "reader_profile", "alias"])
+def test_A13_what_is_no_text_is_refused_at_parse(field: str, value: Any) -> None:
+    if (value is None and field != "databricks_conn_id") or (value == "" and field == "alias"):
+        return
+    with pytest.raises(InvalidArgument, match=field):
+        DeltaTable("main.silver.flights", **{field: value})
+    if field in ("databricks_conn_id", "alias"):
+        with pytest.raises(InvalidArgument, match=field):
+            TriggeredRuns(job_name="bronze", **{field: value})

@@ -101,6 +101,17 @@ def test_one_source_need_not_be_a_list() -> None:
     assert as_sources([FLIGHTS, WEATHER]) == (FLIGHTS, WEATHER)
 
 
+@pytest.mark.parametrize(
+    "sources",
+    [{FLIGHTS, WEATHER}, {"a": FLIGHTS}, iter([FLIGHTS]), "main.silver.flights", None, 5],
+    ids=lambda one: type(one).__name__,
+)
+def test_sources_without_an_order_are_refused(sources: Any) -> None:
+    """A watcher is told by its arguments: with a set they would be others at every parse."""
+    with pytest.raises(InvalidArgument, match=r"sources is .*; give a DeltaTable, a TriggeredRuns, or a list of them"):
+        as_sources(sources)
+
+
 @pytest.mark.parametrize("most", [0, -1, True, 2.0, "2"])
 def test_a_cap_that_is_no_number_from_1_on_is_refused(most: Any) -> None:
     with pytest.raises(

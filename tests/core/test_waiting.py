@@ -58,6 +58,14 @@ def test_nothing_new_holds() -> None:
     assert decide_wait(SPEC, MARKS, None, STILL, NOW) == Hold(None, "nothing new in flights, weather")
 
 
+def test_old_commits_without_data_let_the_consumer_go_to_write_them_down() -> None:
+    passed = STILL | {"flights": TableFinding(at(5), None, NOW)}
+    assert isinstance(decide_wait(SPEC, MARKS, None, passed, seconds(86399)), Hold)
+    assert decide_wait(SPEC, MARKS, None, passed, seconds(86400)) == Ready(
+        (), "committed without a run: ops_share.silver.flights (3, 5], no data in it"
+    )
+
+
 def test_all_updated_holds_for_the_other_source() -> None:
     both = spec_of(FLIGHTS, WEATHER, condition="ALL_UPDATED")
     assert decide_wait(both, MARKS, None, FLIGHTS_NEW, NOW) == Hold(None, "ALL_UPDATED waits for weather")

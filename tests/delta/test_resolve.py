@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,9 @@ from aiohttp import web
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound, NotPermitted
 from databricks_bridge.delta.credentials import open_store
+from databricks_bridge.delta.entries import SINGLE_CALLS, entry_of
 from databricks_bridge.delta.locations import Kind, Location, parse_location
+from databricks_bridge.delta.named import RECHECK, next_check
 from databricks_bridge.delta.resolve import open_table
 from databricks_bridge.workspace.client import Workspace
 
@@ -26,6 +29,7 @@ class Catalog:
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     credentials: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
     workspace: Workspace | None = None
 
     def add(self, name: str, location: str, **fields: Any) -> None:
@@ -44,6 +48,18 @@ class Catalog:
             return web.json_response(body, status=404)
         return web.json_response(self.tables[name])
 
+    async def list_tables(self, request: web.Request) -> web.StreamResponse:
+        schema = f"{request.query['catalog_name']}.{request.query['schema_name']}."
+        start = int(request.query.get("page_token", 0))
+        self.listed.append(f"{schema}{start}")
+        names = [name for name in self.tables if name.startswith(schema)]
+        page: dict[str, Any] = {
+            "tables": [{**self.tables[name], "name": name.removeprefix(schema)} for name in names[start : start + 10]]
+        }
+        if start + 10 < len(names):
+            page["next_page_token"] = str(start + 10)
+        return web.json_response(page)
+
     async def vend(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(f"credentials of {(await request.json())['table_id']}")
         return web.json_response(self.credentials)
@@ -57,6 +73,7 @@ class Catalog:
 async def catalog() -> AsyncIterator[Catalog]:
     state = Catalog()
     app = web.Application()
+    app.router.add_get("/api/2.1/unity-catalog/tables", state.list_tables)
     app.router.add_get("/api/2.1/unity-catalog/tables/{name}", state.get_table)
     app.router.add_post("/api/2.0/unity-catalog/temporary-table-credentials", state.vend)
     app.router.add_get("/api/2.1/unity-catalog/metastore_summary", state.metastore)
@@ -85,7 +102,7 @@ async def test_a_name_is_looked_up_once_and_then_only_the_log(catalog: Catalog, 
     assert catalog.asked == ["main.s.t"]
 
 
-async def test_another_table_under_the_name_is_seen_within_five_minutes(
+async def test_another_table_under_the_name_is_seen_within_the_hour(
     catalog: Catalog, folder: Folder, tmp_path: Path
 ) -> None:
     folder.commits(0, 3)
@@ -98,10 +115,31 @@ async def test_another_table_under_the_name_is_seen_within_five_minutes(
     found = await table.latest()
     assert found is not None
     assert found.table_id == "id of main.s.t"
-    clock.at += timedelta(minutes=5)
+    clock.at += timedelta(hours=1)
     found = await table.latest(3)
     assert found is not None
     assert (found.table_id, found.version) == ("another", 1)
+
+
+@pytest.mark.parametrize("size", [40, 120])
+async def test_many_tables_of_a_schema_are_looked_up_in_one_listing_of_it(catalog: Catalog, size: int) -> None:
+    """Forty are wanted: of a schema of forty, or of one three times as large; pages hold ten."""
+    for n in range(size):
+        catalog.add(f"main.s.t{n}", f"file:///t{n}")
+    names = [f"main.s.t{n * size // 40}" for n in range(40)]
+    entries = await asyncio.gather(*(entry_of(catalog.workspace, name) for name in names))
+    assert [entry["table_id"] for entry in entries] == [f"id of {name}" for name in names]
+    assert len(catalog.listed) == size // 10
+    assert len(catalog.asked) == SINGLE_CALLS
+
+
+async def test_all_tables_of_a_schema_are_looked_up_again_at_one_time() -> None:
+    now = datetime(2026, 11, 29, 12, 34, 56, tzinfo=UTC)
+    moments = {next_check(now + timedelta(minutes=m), "main.silver.a") for m in range(0, 60, 7)}
+    assert moments <= {next_check(now, "main.silver.b"), next_check(now, "main.silver.b") + RECHECK}
+    assert next_check(now, "main.gold.a") != next_check(now, "main.silver.a")
+    for name in ("main.silver.a", "main.gold.a", "x.y.z"):
+        assert timedelta(0) < next_check(now, name) - now <= RECHECK
 
 
 async def test_a_folder_that_went_away_is_looked_up_again_at_once(

@@ -14,7 +14,7 @@ from demo import deploy
 from demo.places import AUDIT_JOB, BRONZE_AND_SILVER, GOLD_JOB, WORKSPACES
 
 NOTEBOOKS = deploy.BUNDLE.parent / "notebooks"
-BRIDGE = {f"bridge_{name}" for name in ("subscription", "epoch", "generation", "token", "ranges")}
+BRIDGE = {f"bridge_{name}" for name in ("subscription", "epoch", "generation", "token", "ranges", "full_rebuild")}
 
 Job = dict[str, Any]
 

@@ -26,7 +26,14 @@ from demo.processes import Services, wait_until
 
 DAGS = Path(__file__).parent / "dags"
 LANDING = "/Volumes/main/landing/files/"
-CLAIM = ("bridge_subscription", "bridge_epoch", "bridge_generation", "bridge_token", "bridge_ranges")
+CLAIM = (
+    "bridge_subscription",
+    "bridge_epoch",
+    "bridge_generation",
+    "bridge_token",
+    "bridge_ranges",
+    "bridge_full_rebuild",
+)
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,8 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
         _notebook(workspace)
     table = ("flights_table", "flights_start", "flights_end")
     for way in ("poke", "reschedule", "deferrable", "asset", "store"):
+        _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
+    for way in ("marked-followed", "marked-deferred", "replayed"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
     _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM, "by_file_run_ids"))
     _job(workspaces["ops"], "by-file", trigger={"file_arrival": {"url": LANDING}})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from faults.checker import Evidence, Verdict, judge
+from faults.checker import Evidence, GoldRow, Verdict, judge
 
 Json = dict[str, Any]
 
@@ -82,3 +82,37 @@ def test_a_foreign_run_must_end_as_it_was_told(tmp_path: Path, result: str, touc
 
 def test_a_foreign_run_that_is_gone_was_touched(tmp_path: Path) -> None:
     assert counts(judged(tmp_path, [FIRST, SECOND], 2, r7="SUCCESS")) == (0, 0, 0, 1)
+
+
+def of_gold(folder: Path, *gold: tuple[int, int], mark: int = 2, over: bool = True) -> tuple[int, int, int]:
+    """Of a table with one row in each of its versions 0 to 2; `gold` are rows and the starts that brought them."""
+    for version in range(3):
+        (folder / f"{version:020d}.json").write_text(json.dumps({"add": {"path": "p", "dataChange": True}}))
+    record = {"watermarks": {"t0": {"version": mark}}, "claim": None}
+    rows = [GoldRow(n, "t0", start) for n, start in gold]
+    runs = [run(1, 0, mark, (10, 20))]
+    source = {"t0": [0, 1000, 2000]}
+    verdict = judge(Evidence("s", runs, {"t0": folder}, record, {}, frozenset(), True, over, rows, source))
+    return verdict.lost, verdict.doubled, verdict.errors
+
+
+WHOLE = ((0, 0), (1000, 0), (2000, 2))
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        (WHOLE, (0, 0, 0)),
+        (WHOLE[:2], (1, 0, 0)),
+        ((*WHOLE, (1000, 1)), (0, 1, 0)),
+        ((*WHOLE, (3000, 2)), (0, 0, 1)),
+    ],
+    ids=["whole", "a row is missing", "a row is there twice", "a row of no source"],
+)
+def test_what_gold_says(tmp_path: Path, gold: tuple[tuple[int, int], ...], expected: tuple[int, int, int]) -> None:
+    assert of_gold(tmp_path, *gold) == expected
+
+
+def test_rows_above_the_watermark_may_still_be_missing(tmp_path: Path) -> None:
+    assert of_gold(tmp_path, *WHOLE[:2], mark=1, over=False) == (0, 0, 0)
+    assert of_gold(tmp_path, WHOLE[0], mark=1, over=False) == (1, 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from databricks_bridge.core import acts, claims
 from databricks_bridge.core.record import Claim
 from databricks_bridge.feeds.driver import Driver
-from faults.run import play_all, story_lines
+from faults import run
+from faults.model import LEAST, demanded_cells
+from faults.run import play_all, story_lines, thin
 
 SEED = 1
 SMOKE = (0, 1, 3, 4)
@@ -32,6 +35,28 @@ async def test_a_seed_brings_a_schedule_back(tmp_path: Path) -> None:
     one, again = [await play_all(SEED, [SMOKE[0]], tmp_path / name, diary=True) for name in ("a", "b")]
     assert one.stories[0][2] == again.stories[0][2]
     assert one.met == again.met
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+async def test_on_real_spark_too_and_gold_has_every_row_once(tmp_path: Path) -> None:
+    result = await play_all(SEED, [0], tmp_path, spark=True)
+    assert (result.schedules, result.verdict.lines) == (1, [])
+
+
+def test_a_cell_that_was_met_too_seldom_is_told_and_fails_the_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enough = dict.fromkeys(demanded_cells(), LEAST)
+    assert thin(enough) == []
+    seldom = {**enough, ("429", "start"): LEAST - 1}
+    assert thin(seldom) == [f"429 at start was met {LEAST - 1} times, and {LEAST} are demanded"]
+    codes = []
+    for met in (enough, seldom):
+        monkeypatch.setattr(run, "_all", lambda *_, met=met: run.Result(schedules=1, met=Counter(met)))
+        codes.append(run.main({}))
+    assert codes == [0, 1]
+    assert "429 at start was met" in capsys.readouterr().out
 
 
 def to_in_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

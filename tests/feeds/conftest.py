@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from databricks_bridge.ledgers.protocol import Ledger
 from databricks_bridge.local.deployment import Deployment, running_deployment
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.shares import Share
 from databricks_bridge.workspace.client import Workspace
 
 TABLE = "main.silver.flights"
@@ -57,6 +59,14 @@ class Lab:
     looker: Looker
     job_id: int = 0
     ledger: Ledger = field(default_factory=MemoryLedger)
+
+    @asynccontextmanager
+    async def new_process(self) -> AsyncIterator[None]:
+        """Look with nothing in memory, as each try of a task does."""
+        before = self.looker
+        async with Looker(before.open_workspace) as self.looker:
+            yield
+        self.looker = before
 
     def commit(self, version: int) -> None:
         """One more commit of the table's log, as Delta writes it."""
@@ -129,4 +139,5 @@ async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
         async with Looker(open_workspace) as looker:
             made = Lab(deployment, notebooks, await looker.workspace("analytics"), looker)
             made.commit(0)
+            deployment.workspaces["analytics"].shares.put(Share("analytics", "ops_share", "ops", "main", ("silver",)))
             yield made

@@ -325,14 +325,14 @@ async def flaky(
     return await driver.drive()
 
 
-async def test_a05_a_wait_outlives_what_is_unavailable(lab: Lab) -> None:
+async def test_A05_a_wait_outlives_what_is_unavailable(lab: Lab) -> None:
     trouble: list[Exception | str] = ["RUNNING", *(Unavailable(f"502 number {n}") for n in range(10))]
     done = await flaky(lab, trouble)
     assert isinstance(done, acts.Finish)
     assert len(await lab.runs()) == 1
 
 
-async def test_a03_every_waiting_state_and_a_new_one_are_waited_for_and_warned_of_once(
+async def test_A03_every_waiting_state_and_a_new_one_are_waited_for_and_warned_of_once(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     states = [

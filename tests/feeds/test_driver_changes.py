@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from databricks_bridge.core import acts
-from databricks_bridge.core.errors import LedgerLost, RunFailed
+from databricks_bridge.core.errors import HistoryGap, LedgerLost, RunFailed
+from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.record import Claim
 from databricks_bridge.ledgers.memory import MemoryLedger
 from tests.feeds.conftest import TABLE, Lab
@@ -31,6 +33,15 @@ async def test_the_runs_of_another_subscription_are_no_lost_ledger(lab: Lab) -> 
     lab.ledger = MemoryLedger()
     await finish(lab, plan=replace(plan, spec=replace(plan.spec, name="others")))
     assert [run["bridge_subscription"] for run in lab.notebooks.runs] == ["delays", "others"]
+
+
+async def test_the_runs_of_a_former_name_are_a_lost_ledger(lab: Lab) -> None:
+    await finish(lab)
+    plan = await lab.plan()
+    lab.ledger = MemoryLedger()
+    with pytest.raises(LedgerLost, match="databricks-bridge watermark rebuild renamed --job-id"):
+        await finish(lab, plan=replace(plan, spec=replace(plan.spec, name="renamed", formerly=("delays",))))
+    assert len(await lab.runs()) == 1
 
 
 async def test_a_claim_on_a_table_that_was_replaced_is_void_before_a_run(lab: Lab) -> None:
@@ -74,3 +85,74 @@ async def test_without_follow_a_wait_for_something_new_is_handed_back_with_what_
     act = await (await lab.driver(plan=await lab.plan(wait=True))).drive(follow=False)
     assert isinstance(act, acts.Pause)
     assert (act.reason, act.looking) == ("nothing new in flights", await lab.record())
+
+
+def log_of(lab: Lab) -> Path:
+    return lab.deployment.layout.table_path("ops", TABLE) / "_delta_log"
+
+
+def clean(lab: Lab) -> None:
+    """What log retention leaves: a checkpoint of the newest version, and commits 0 and 1 gone."""
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.DeltaTable(str(log_of(lab).parent)).create_checkpoint()
+    for version in (0, 1):
+        (log_of(lab) / f"{version:020d}.json").unlink()
+
+
+def optimize(lab: Lab, version: int) -> None:
+    (log_of(lab) / f"{version:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "OPTIMIZE"}}) + "\n")
+
+
+async def test_commits_without_data_are_committed_without_a_run(lab: Lab) -> None:
+    await finish(lab)
+    optimize(lab, 1)
+    optimize(lab, 2)
+    done = await finish(lab)
+    said = "committed without a run: ops_share.silver.flights (0, 2], no data in it"
+    assert (done.run_id, done.reason) == (None, f"recorded for delays, without a run: {said}")
+    assert (await lab.record()).history[-1].what == said
+    assert len(lab.notebooks.runs) == 1
+    lab.commit(3)
+    await finish(lab)
+    assert bounds(lab) == [("0", "0"), ("3", "3")]
+
+
+async def test_commits_without_data_that_were_cleaned_since_are_no_gap(lab: Lab) -> None:
+    """What was passed over is not asked for again: the log may forget it."""
+    await finish(lab)
+    optimize(lab, 1)
+    await finish(lab)
+    lab.commit(2)
+    clean(lab)
+    async with lab.new_process():
+        await finish(lab)
+    assert bounds(lab) == [("0", "0"), ("2", "2")]
+
+
+@pytest.mark.parametrize(
+    ("choice", "then"), [("fail", []), ("full_rebuild", [("0", "3"), ("4", "4")]), ("adopt", [("4", "4")])]
+)
+async def test_a_log_that_was_cleaned_past_the_watermark_is_an_outcome_with_a_choice(
+    lab: Lab, choice: str, then: list[tuple[str, str]]
+) -> None:
+    plan = await lab.plan()
+    plan = replace(plan, spec=replace(plan.spec, choices=Choices(on_history_gap=choice)))  # type: ignore[arg-type]
+    await finish(lab, plan=plan)
+    for version in (1, 2, 3):
+        lab.commit(version)
+    clean(lab)
+    if choice == "fail":
+        async with lab.new_process():
+            with pytest.raises(HistoryGap, match=r"commit 1 of main\.silver\.flights is not in the log"):
+                await finish(lab, plan=plan)
+        assert await watermark(lab) == 0
+    else:
+        async with lab.new_process():
+            await finish(lab, plan=plan)
+            lab.commit(4)
+            await finish(lab, plan=plan)
+        history = [line.what for line in (await lab.record()).history]
+        assert any(what.startswith(f"{choice}: what is new in main.silver.flights after version 0") for what in history)
+    assert bounds(lab)[1:] == then
+    if choice == "full_rebuild":
+        assert [run["bridge_full_rebuild"] for run in lab.notebooks.runs] == ['["flights"]', '["flights"]', "[]"]

@@ -17,10 +17,13 @@ MODIFIED = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 @dataclass
 class Bucket:
-    """`fail_after_put`: a put of a key that matches happens, and is answered 500, once. `careless`: If-None-Match is ignored."""
+    """`fail_after_put`: a put of a key that matches happens, and is answered 500, once. `careless`: If-None-Match is ignored.
+    `refuses`: every listing is answered with this status and S3's error code.
+    """
 
     files: dict[str, bytes] = field(default_factory=dict)
     careless: bool = False
+    refuses: tuple[int, str] | None = None
     fail_after_put: str = ""
     puts: list[tuple[str, int]] = field(default_factory=list)
     url: str = ""
@@ -37,6 +40,9 @@ class Bucket:
                 self.files.pop(one, None)
             done = "".join(f"<Deleted><Key>{escape(one)}</Key></Deleted>" for one in doomed)
             return web.Response(content_type="application/xml", body=f"<DeleteResult>{done}</DeleteResult>")
+        if not key and self.refuses:
+            status, code = self.refuses
+            return web.Response(status=status, body=f"<Error><Code>{code}</Code></Error>")
         if not key:
             return self._list(dict(request.query))
         content = self.files.get(key)

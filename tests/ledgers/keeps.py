@@ -15,7 +15,7 @@ from databricks_bridge.ledgers.memory import MemoryLedger
 from databricks_bridge.ledgers.object_store import ObjectStoreKeep, ObjectStoreLedger
 from databricks_bridge.ledgers.objects import Found, StoreObjects
 from databricks_bridge.ledgers.protocol import Ledger
-from databricks_bridge.ledgers.statements import Row
+from databricks_bridge.workspace.statements import Row
 from tests.ledgers.warehouse import FakeWarehouse
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -174,14 +174,16 @@ async def test_an_airflow_that_is_not_there_is_a_ledger_error() -> None:
 
 DAG_FILE = """
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
 from databricks_bridge import DeltaTable, Subscription
 
 delays = Subscription("delays", [DeltaTable("main.silver.flights", databricks_conn_id="ops")], start="latest")
 
+late = Asset(name='databricks_bridge.late', uri='x-databricks-bridge://subscription/late')
+
 with DAG("uses_delays", schedule=None):
-    EmptyOperator(task_id="uses", inlets=[delays.asset])
+    EmptyOperator(task_id="uses", inlets=[delays.asset, late])
 """
 
 
@@ -249,10 +251,9 @@ async def test_a_real_airflow_keeps_records(airflow: Airflow, monkeypatch: pytes
             await keep.ledger("other").read()
 
 
-@pytest.mark.airflow
-def test_the_command_moves_a_subscription_out_of_airflow_and_back(
-    airflow: Airflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def command(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The console command, led to this Airflow, where `delays` has a record."""
     from databricks_bridge.cli import main
 
     for name, value in (
@@ -271,15 +272,44 @@ def test_the_command_moves_a_subscription_out_of_airflow_and_back(
                 await ledger.write(FIRST)
 
     asyncio.run(first())
+    return lambda *words: main(words)
+
+
+@pytest.mark.airflow
+def test_the_command_moves_a_subscription_out_of_airflow_and_back(
+    airflow: Airflow, tmp_path: Path, command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path.as_uri()
     why = ("--why", "more history", "--by", "ada", "--yes")
-    assert main(["subscription", "move", "delays", "--to", folder, *why]) == 0
-    assert main(["status", "--json"]) == 0
+    assert command("subscription", "move", "delays", "--to", folder, *why) == 0
+    assert command("status", "--json") == 0
     out = capsys.readouterr().out
     assert airflow.password not in out
     assert f'"moved_to": "{folder}"' in out
-    assert main(["watermark", "rewind", "delays", "flights", "1", "--ledger", folder, *why]) == 0
-    assert main(["subscription", "move", "delays", "--ledger", folder, "--to", "airflow", *why]) == 0
+    assert command("watermark", "rewind", "delays", "flights", "1", "--ledger", folder, *why) == 0
+    assert command("subscription", "move", "delays", "--ledger", folder, "--to", "airflow", *why) == 0
     capsys.readouterr()
-    assert main(["watermark", "get", "delays", "flights"]) == 0
+    assert command("watermark", "get", "delays", "flights") == 0
     assert capsys.readouterr().out == "flights: version 1\n"
+
+
+@pytest.mark.airflow
+def test_the_command_renames_and_retires_in_airflow(
+    command: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = ("--why", "it is not about delays alone", "--by", "ada", "--yes")
+    assert command("subscription", "rename", "delays", "unknown", *why) == 1
+    told = capsys.readouterr().err
+    assert "knows no subscription 'unknown'" in told
+    assert "inlets=[Asset(name='databricks_bridge.unknown'" in told
+    assert command("subscription", "rename", "delays", "late", *why) == 0
+    assert command("subscription", "retire", "late", *why) == 0
+    assert command("subscription", "rename", "late", "delays", *why) == 1
+    capsys.readouterr()
+    assert command("subscription", "list") == 0
+    assert capsys.readouterr().out == "delays: renamed to late\nlate: retired\n"
+    assert command("subscription", "retire", "late", "--undo", *why) == 0
+    assert command("subscription", "rename", "late", "delays", *why) == 0
+    capsys.readouterr()
+    assert command("subscription", "list") == 0
+    assert capsys.readouterr().out == "delays: consumer\nlate: renamed to delays\n"

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from databricks_bridge.core.errors import InvalidArgument, LedgerError, WriteLost
+from databricks_bridge.core.errors import InvalidArgument, LedgerError, Unavailable, WriteLost
 from databricks_bridge.core.positions import RunsPosition
 from databricks_bridge.core.record import Record
 from databricks_bridge.ledgers.control_table import ControlTableKeep
-from databricks_bridge.ledgers.statements import Warehouse
 from databricks_bridge.workspace.client import Workspace
+from databricks_bridge.workspace.statements import Warehouse
 from tests.core.builders import NOW, at
 from tests.ledgers.warehouse import FakeWarehouse, client, serve
 
@@ -149,16 +149,17 @@ async def test_statements_that_wait_and_answers_in_chunks(warehouse: FakeWarehou
     assert await keep.names() == ["a", "b", "c", "d", "e"]
 
 
-async def test_a_warehouse_that_does_not_come_up_is_given_up(warehouse: FakeWarehouse, workspace: Workspace) -> None:
-    warehouse.slow = True
-    ticks = iter(range(0, 10_000, 400))
-
-    async def never(seconds: float) -> None:
-        warehouse.answers = {name: one | {"status": {"state": "PENDING"}} for name, one in warehouse.answers.items()}
-
-    patient = Warehouse(workspace, "wh-1", sleep=never, clock=lambda: float(next(ticks)))
-    with pytest.raises(LedgerError, match="PENDING for 600 s; is it able to start"):
-        await patient.execute("SELECT 1 AS one")
+async def test_a_warehouse_that_does_not_come_up_is_not_a_lost_write(
+    warehouse: FakeWarehouse, workspace: Workspace
+) -> None:
+    ledger = keep_of(workspace).ledger("delays")
+    await ledger.write(FIRST)
+    warehouse.refuse = "SELECT revision"
+    with pytest.raises(LedgerError, match="control tables cannot be used: 'SELECT revision"):
+        await ledger.read()
+    warehouse.slow = warehouse.never = True
+    with pytest.raises(Unavailable, match=r"did not end in 600 s \(state PENDING\)"):
+        await ledger.write(FIRST.after(NOW, "again"))
 
 
 async def test_doubled_rows_are_an_error(warehouse: FakeWarehouse, workspace: Workspace) -> None:

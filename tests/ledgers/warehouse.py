@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,18 +20,20 @@ PATH = "/api/2.0/sql/statements"
 
 @dataclass
 class FakeWarehouse:
-    """`slow`: answers PENDING first. `lose`: a statement that matches runs and is answered 503, once. `refuse`: it does not
+    """`slow`: answers PENDING first, and with `never` for good. `lose`: a statement that matches runs and is answered 503, once. `refuse`: it does not
     run and is FAILED, once. `chunk_rows`: so many rows in one chunk.
     """
 
     database: Any = field(default_factory=lambda: _connect())
     slow: bool = False
+    never: bool = False
     lose: str = ""
     refuse: str = ""
     chunk_rows: int = 1000
     statements: list[str] = field(default_factory=list)
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: dict[str, list[list[str | None]]] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
     url: str = ""
 
     def __post_init__(self) -> None:
@@ -46,7 +49,7 @@ class FakeWarehouse:
         assert body["warehouse_id"] == "wh-1"
         text = body["statement"]
         self.statements.append(text)
-        answer = self.run(f"s{len(self.statements)}", text, body["parameters"])
+        answer = self.run(f"s{len(self.statements)}", text, body.get("parameters", []))
         if self.lose and self.lose in text:
             self.lose = ""
             return web.json_response({"error_code": "TEMPORARILY_UNAVAILABLE", "message": "later"}, status=503)
@@ -56,7 +59,13 @@ class FakeWarehouse:
 
     async def get(self, request: web.Request) -> web.Response:
         await asyncio.sleep(0)
-        return web.json_response(self.answers[request.match_info["id"]])
+        name = request.match_info["id"]
+        pending = {"statement_id": name, "status": {"state": "PENDING"}}
+        return web.json_response(pending if self.never else self.answers[name])
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        self.cancelled.append(request.match_info["id"])
+        return web.json_response({})
 
     async def chunk(self, request: web.Request) -> web.Response:
         return web.json_response(self._chunk(request.match_info["id"], int(request.match_info["n"])))
@@ -109,6 +118,7 @@ async def serve() -> AsyncIterator[FakeWarehouse]:
     app = web.Application()
     app.router.add_post(PATH, warehouse.post)
     app.router.add_get(PATH + "/{id}", warehouse.get)
+    app.router.add_post(PATH + "/{id}/cancel", warehouse.cancel)
     app.router.add_get(PATH + "/{id}/result/chunks/{n}", warehouse.chunk)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -132,3 +142,19 @@ async def client(warehouse: FakeWarehouse) -> AsyncIterator[Workspace]:
 
     async with Workspace(warehouse.url, authorize, sleep=no_pause) as workspace:
         yield workspace
+
+
+@contextmanager
+def in_thread() -> Iterator[FakeWarehouse]:
+    """The same in a thread with a loop of its own, for what runs a loop itself."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    served = serve()
+    try:
+        yield asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result(30)
+    finally:
+        asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()

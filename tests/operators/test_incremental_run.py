@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,11 +49,12 @@ def test_mistakes_are_refused_at_parse(arguments: dict[str, Any], words: str) ->
     "arguments",
     [
         {"poll_interval": 30},
-        {"max_generations": "3"},
+        {"max_generations": "three"},
+        {"job_name": None, "job_id": "gold"},
         {"job_parameters": ["a"]},
         {"job_parameters": {"flights_end": "9"}},
     ],
-    ids=["seconds as a number", "a count as text", "a list", "a name that the claim sets"],
+    ids=["seconds as a number", "a count as a word", "an id as a word", "a list", "a name that the claim sets"],
 )
 def test_other_mistakes_are_refused_at_parse_too(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
@@ -77,7 +79,11 @@ def test_it_lives_in_a_dag_scheduled_by_its_own_asset() -> None:
 
 @pytest.mark.parametrize("deferrable", [True, False])
 def test_without_access_to_the_record_it_says_what_to_add_and_starts_nothing(deferrable: bool) -> None:
-    context: Any = {"asset_state_store": AssetStateStoreAccessors([])}
+    context: Any = {
+        "asset_state_store": AssetStateStoreAccessors([]),
+        "dag_run": SimpleNamespace(run_type="manual"),
+        "ti": SimpleNamespace(map_index=-1),
+    }
     with pytest.raises(LedgerError, match=r"inlets=\[subscription\.asset\].*partial\(\)"):
         operator(deferrable=deferrable).execute(context)
 
@@ -85,11 +91,13 @@ def test_without_access_to_the_record_it_says_what_to_add_and_starts_nothing(def
 def driven_to(monkeypatch: pytest.MonkeyPatch, end: Finish | AwaitRun) -> Any:
     """An empty context, the drive itself replaced by its end: the driver has tests of its own."""
 
-    async def drive(self: Any, context: Any) -> Finish | AwaitRun:
+    async def drive(self: Any, context: Any, event: Any) -> Finish | AwaitRun:
         return end
 
     monkeypatch.setattr(DatabricksIncrementalRunOperator, "_drive", drive)
-    return {}
+    task = SimpleNamespace(retries=1)
+    ti = SimpleNamespace(dag_id="d", run_id="r", task_id="t", map_index=-1, try_number=1, max_tries=1, task=task)
+    return {"ti": ti, "dag": SimpleNamespace(fail_fast=False)}
 
 
 def test_it_returns_the_run_and_the_ranges_that_are_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:

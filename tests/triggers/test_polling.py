@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from databricks_bridge.core import errors
 from databricks_bridge.core.errors import (
+    BadAnswer,
     BridgeError,
     HistoryGap,
     InvalidArgument,
@@ -73,8 +75,9 @@ async def test_the_first_payload_ends_the_wait() -> None:
         [NotAuthenticated("401"), NotPermitted("403"), None] * 5,
         [RuntimeError("new to us"), KeyError("x"), OSError(), TypeError("y")] * 3,
         [Unavailable("502"), NotAuthenticated("401"), ValueError("z")],
+        [BadAnswer("a log-in page")] * (REFUSALS_BORNE - 1),
     ],
-    ids=["unavailable", "throttled", "one 401", "one 403", "refusals apart", "unexpected", "mixed"],
+    ids=["unavailable", "throttled", "one 401", "one 403", "refusals apart", "unexpected", "mixed", "bad answers"],
 )
 async def test_a_wait_outlives_trouble(trouble: list[Any]) -> None:
     trigger = Scripted(*trouble, DONE)
@@ -84,7 +87,7 @@ async def test_a_wait_outlives_trouble(trouble: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [NotFound("no table", status=404), InvalidArgument("no connection"), HistoryGap("cut"), errors.BadAnswer("?")],
+    [NotFound("no table", status=404), InvalidArgument("no connection"), HistoryGap("cut")],
 )
 async def test_an_error_that_waiting_cannot_mend_ends_it_at_once(error: BridgeError) -> None:
     trigger = Scripted(error, DONE)
@@ -95,7 +98,7 @@ async def test_an_error_that_waiting_cannot_mend_ends_it_at_once(error: BridgeEr
         raise_for(event)
 
 
-@pytest.mark.parametrize("error", [NotAuthenticated("401"), NotPermitted("403")])
+@pytest.mark.parametrize("error", [NotAuthenticated("401"), NotPermitted("403"), BadAnswer("a log-in page")])
 async def test_refusals_in_a_row_end_it(error: BridgeError) -> None:
     trigger = Scripted(*[error] * 20)
     event = await event_of(trigger)
@@ -117,6 +120,17 @@ async def test_after_a_restart_beyond_the_deadline_there_is_one_more_look() -> N
     past = (NOW - timedelta(hours=1)).isoformat()
     assert (await event_of(Scripted(DONE, deadline=past)))["status"] == "ready"
     assert (await event_of(Scripted(deadline=past)))["status"] == "deadline"
+
+
+async def test_a_look_that_hangs_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.triggers.polling.LAST_LOOK_SECONDS", 0.05)
+
+    class Hanging(Scripted):
+        async def _poll(self) -> dict[str, Any] | None:
+            await asyncio.Event().wait()
+            return None
+
+    assert (await event_of(Hanging(deadline=NOW.isoformat())))["status"] == "deadline"
 
 
 @pytest.mark.parametrize("deadline", [None, "", "soon", 5, [], "2026-01-02T00:00:00"], ids=str)

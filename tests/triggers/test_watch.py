@@ -144,3 +144,29 @@ async def test_after_a_restart_it_sends_once_more() -> None:
         watch = Watch(SPEC, read, Looks(NEW), seconds(60) - seconds(0), lambda: NOW, lambda _: None)  # type: ignore[arg-type]
         assert await watch.look() is not None
         assert await watch.look() is None
+
+
+async def test_a_record_that_is_not_in_use_any_more_sends_nothing_and_says_why() -> None:
+    retired = Record("delays", "retired (was http://w job 7)", {"flights": at(3)})
+    trigger, slept, _ = watcher(Looks(NEW), retired)
+
+    async def twice(pause: float) -> None:
+        slept.append(pause)
+        if len(slept) == 2:
+            raise asyncio.CancelledError
+
+    trigger._sleep = twice
+    with pytest.raises(asyncio.CancelledError):
+        await anext(trigger.run())
+    assert trigger._said.startswith("ConsumerMismatch: subscription 'delays' is retired")
+
+
+async def test_a_claim_that_is_stuck_is_told_of_by_the_watcher_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.observability import stats
+
+    counted: list[str] = []
+    monkeypatch.setattr(stats, "incr", lambda name, **_: counted.append(name))
+    trigger, _, _ = watcher(Looks(NEW), running_record())
+    trigger.expected_run_time = 1.0
+    assert (await anext(trigger.run())).payload["subscription"] == "delays"
+    assert counted == ["databricks_bridge.claim.stuck"]

@@ -181,16 +181,3 @@ async def test_an_error_nested_as_the_delta_api_gives_it(server: Server, workspa
     with pytest.raises(NotFound, match="NoSuchTableException: no such table") as caught:
         await workspace.get("/x")
     assert caught.value.error_code == "NoSuchTableException"
-
-
-async def test_statements_are_started_polled_and_cancelled(server: Server, workspace: Workspace) -> None:
-    server.script = [json_answer({"statement_id": "a/b"})]
-    assert await workspace.execute_statement("w", "SELECT 1") == {"statement_id": "a/b"}
-    await workspace.get_statement("a/b")
-    await workspace.cancel_statement("a/b")
-    assert server.requests == [
-        ("POST", "/api/2.0/sql/statements"),
-        ("GET", "/api/2.0/sql/statements/a%2Fb"),
-        ("POST", "/api/2.0/sql/statements/a%2Fb/cancel"),
-    ]
-    assert server.bodies[0]["wait_timeout"] == "0s"

@@ -4,7 +4,8 @@
 # MAGIC For each airport and hour of scheduled departure: flights, departed, arrived, minutes of delay, and the hour's weather.
 # MAGIC
 # MAGIC The job is told which versions of silver to read, as `<source>_table`, `<source>_start` and `<source>_end`, both
-# MAGIC inclusive. `start` above `end` means that the source has nothing new; `start` 0 means the whole table as of `end`.
+# MAGIC inclusive. `start` above `end` means that the source has nothing new; `start` 0 means the whole table as of `end`;
+# MAGIC then `bridge_full_rebuild` names the source, and hours that it no longer has lose their rows too.
 # MAGIC
 # MAGIC The ranges say which airports and hours were touched. Those are computed again from the tables as of `end`, and
 # MAGIC MERGEd: the same ranges give the same gold, so a run that is repeated does no harm.
@@ -16,6 +17,7 @@ import json
 for source in ("flights", "weather"):
     for part in ("table", "start", "end"):
         dbutils.widgets.text(f"{source}_{part}", "")
+dbutils.widgets.text("bridge_full_rebuild", "[]")
 
 # COMMAND ----------
 
@@ -83,7 +85,11 @@ if not changed:
 
 # COMMAND ----------
 
-touched = spark.createDataFrame(list({(row.origin, row.hour) for row in changed}), "origin STRING, hour BIGINT")
+hours = {(row.origin, row.hour) for row in changed}
+if json.loads(dbutils.widgets.get("bridge_full_rebuild") or "[]"):
+    gold = spark.sql("SELECT origin, unix_timestamp(time_hour) AS hour FROM main.gold.delays_by_weather").collect()
+    hours |= {(row.origin, row.hour) for row in gold}
+touched = spark.createDataFrame(list(hours), "origin STRING, hour BIGINT")
 touched.selectExpr("origin", "timestamp_seconds(hour) AS time_hour").createOrReplaceTempView("touched")
 
 # An hour without a flight has no row in gold; one that lost its last flight loses its row.

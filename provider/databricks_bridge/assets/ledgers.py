@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 def task_ledger(subscription: Subscription, context: Context, looker: Looker) -> Ledger:
     """The keep that `Subscription(ledger=...)` or the configuration names. Raises LedgerError, InvalidArgument.
 
-    `looker` opens the workspace of a control table, and closes it.
+    `looker` opens the workspace of a control table, and closes it. Reading raises ConsumerMismatch for a subscription that
+    was moved, renamed or retired, and tells of a claim that is stuck.
     """
-    return open_ledger(
+    from databricks_bridge.assets.stuck import TaskLedger
+
+    ledger = open_ledger(
         subscription.ledger,
         subscription.name,
         airflow=lambda: ledger_of(context, subscription.asset, subscription.name),
         workspace=looker.workspace,
     )
+    return TaskLedger(ledger, subscription.name, subscription.expected_run_time, subscription.on_stuck_claim)

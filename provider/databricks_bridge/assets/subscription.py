@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,6 +19,7 @@ from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
+    from databricks_bridge.core.stuck import StuckClaim
     from databricks_bridge.operators.around import SubscriptionCommitOperator
 
 
@@ -31,6 +32,13 @@ class Subscription:
     is there now, or "adopt" it without processing. `max_commits_per_run` caps how much of a backlog one run is given.
     `ledger` says where the record is kept: "airflow" (Airflow's asset state store, the default, or what `[databricks_bridge]
     ledger` says), the URL of a folder in an object store, or a control table; see `databricks_bridge.ledgers.address`.
+
+    `formerly` are names that it had before `databricks-bridge subscription rename`: a first start is refused where runs name them.
+
+    `expected_run_time` is how long a claim's run should take at most. A claim that is open for longer, whatever it waits for,
+    counts in the metric `databricks_bridge.claim.stuck` (tag `subscription`; the gauge `databricks_bridge.claim.age` is in
+    seconds), and `on_stuck_claim` is called with it, once for each generation in each task's process: by sensors and
+    operators when they read the record or, where they follow the run themselves, when it is due. It must not block for long.
 
     `asset` carries the record and a watcher: `schedule=subscription.asset` starts a DAG run when there is something to do
     (it looks every `poll_interval`, and sends again after `resend_after`, doubling, while nothing happens). Operators and
@@ -54,6 +62,9 @@ class Subscription:
         ledger: str | None = None,
         poll_interval: timedelta = timedelta(seconds=30),
         resend_after: timedelta = timedelta(seconds=60),
+        formerly: Sequence[str] = (),
+        expected_run_time: timedelta | None = None,
+        on_stuck_claim: Callable[[StuckClaim], None] | None = None,
     ) -> None:
         policy = Policy(
             condition=cast(Condition, condition),
@@ -65,8 +76,19 @@ class Subscription:
             on_replaced=cast(Choice, on_replaced),
             on_history_gap=cast(Choice, on_history_gap),
         )
-        self.spec = SubscriptionSpec(name, as_sources(sources), start, policy, choices, max_commits_per_run)
+        if not isinstance(formerly, list | tuple):
+            raise InvalidArgument(f"formerly of subscription {name!r} is {formerly!r}; give a list of names")
+        self.spec = SubscriptionSpec(
+            name, as_sources(sources), start, policy, choices, max_commits_per_run, tuple(formerly)
+        )
         self.ledger = parse_address(ledger or conf.get("databricks_bridge", "ledger", fallback="airflow"))
+        if expected_run_time is not None:
+            check_seconds(expected_run_time, "expected_run_time")
+        if on_stuck_claim is not None and (expected_run_time is None or not callable(on_stuck_claim)):
+            raise InvalidArgument(
+                f"on_stuck_claim is {on_stuck_claim!r}; give a callable, and expected_run_time= from which on it is called"
+            )
+        self.expected_run_time, self.on_stuck_claim = expected_run_time, on_stuck_claim
         asset_name = f"databricks_bridge.{name}"
         watch = SubscriptionWatchTrigger(
             subscription=self.spec.to_json(),
@@ -74,6 +96,9 @@ class Subscription:
             ledger=str(self.ledger),
             poll_interval=check_seconds(poll_interval, "poll_interval"),
             resend_after=check_seconds(resend_after, "resend_after"),
+            expected_run_time=None
+            if expected_run_time is None
+            else check_seconds(expected_run_time, "expected_run_time"),
         )
         self.asset = Asset(
             name=asset_name,

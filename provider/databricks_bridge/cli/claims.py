@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from databricks_bridge.cli.running import DONE, NEEDS_A_PERSON, Report
 from databricks_bridge.cli.session import Session
-from databricks_bridge.cli.status import all_records, claim_line
+from databricks_bridge.cli.status import all_records, claim_line, expected_time, is_stuck
 from databricks_bridge.core.errors import ClaimError, InvalidArgument, NotFound
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameters import TOKEN, of_run
@@ -20,12 +20,17 @@ _CLOCKS_APART = timedelta(minutes=10)
 async def listing(session: Session) -> Report:
     """All open claims; exit code 3 when one waits for a person."""
     open_ones = [(one, one.claim) for one in await all_records(session) if one.claim is not None]
-    now = session.now()
+    now, expected = session.now(), expected_time(session)
     rows = [
-        {"subscription": one.subscription, "needs_a_person": needs_a_person(claim), **claim.to_json()}
+        {
+            "subscription": one.subscription,
+            "needs_a_person": needs_a_person(claim),
+            "stuck": is_stuck(one, expected, now),
+            **claim.to_json(),
+        }
         for one, claim in open_ones
     ]
-    lines = [f"{one.subscription}: {claim_line(claim, now)}" for one, claim in open_ones]
+    lines = [f"{one.subscription}: {claim_line(one, claim, now, expected)}" for one, claim in open_ones]
     waiting = any(needs_a_person(claim) for _, claim in open_ones)
     return Report({"claims": rows}, lines or ["no open claim"], NEEDS_A_PERSON if waiting else DONE)
 

@@ -19,6 +19,23 @@ environment:
 exit codes: 0 done, 1 refused or failed, 2 a command line that cannot work, 3 a claim waits for a person,
 4 not confirmed (nothing was written)"""
 
+_SOURCES = """\
+when the sources of a subscription change (marks are kept by alias):
+  added      begins at its own start=, else at the subscription's; the others go on
+  removed    is in no claim any more; its mark is kept
+  back again goes on from its old mark, whatever its start= says; if the table was cut meanwhile, on_history_gap decides
+  renamed    another alias is another source: watermark adopt NAME NEW_ALIAS --of OLD_ALIAS carries the mark over
+  another kind of source under the same alias (a job where a table was) is refused: give it another alias=
+an open claim keeps the sources that it was written with"""
+_POSITION = 'a table version, "earliest", or a time (ISO 8601) for the runs of a job'
+_RENAME = (
+    "give a subscription another name; the old one keeps a tombstone, and a task that still uses it gets an error that "
+    "names the new one. Refused while a claim is open"
+)
+_RETIRE = (
+    "close a subscription for good: its record stays, tasks that use it get an error. Refused while a claim is open"
+)
+
 
 def parser() -> ArgumentParser:
     """The whole command line. A parsed one carries `command`, the dotted name of the function that does it."""
@@ -30,8 +47,15 @@ def parser() -> ArgumentParser:
     )
     groups = top.add_subparsers(title="groups", required=True, metavar="GROUP")
     _status(groups)
-    _subscription(groups.add_parser("subscription", help="list subscriptions, move one between ledgers"))
-    _watermark(groups.add_parser("watermark", help="read and mend what was processed"))
+    _subscription(groups.add_parser("subscription", help="list, move, rename and retire subscriptions"))
+    _watermark(
+        groups.add_parser(
+            "watermark",
+            help="read and mend what was processed",
+            epilog=_SOURCES,
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+    )
     _claim(groups.add_parser("claim", help="list open claims, resolve one"))
     local = groups.add_parser("local", help="a local workspace (a stand-in, not Databricks)")
     local.add_subparsers(required=True, metavar="COMMAND").add_parser("up", help="run it in the foreground")
@@ -41,6 +65,7 @@ def parser() -> ArgumentParser:
 def _status(groups: Commands) -> None:
     command = _command(groups, "status", "status.status", "every subscription: consumer, watermarks, open claim")
     command.add_argument("subscription", nargs="?", help="this one alone")
+    _expected(command)
 
 
 def _subscription(group: ArgumentParser) -> None:
@@ -49,6 +74,12 @@ def _subscription(group: ArgumentParser) -> None:
     move = _command(words, "move", "subscriptions.move", "move a record to another ledger", writes=True)
     move.add_argument("subscription")
     move.add_argument("--to", required=True, metavar="LEDGER", help="the new ledger's address")
+    rename = _command(words, "rename", "subscriptions.rename", _RENAME, writes=True)
+    rename.add_argument("subscription", metavar="OLD")
+    rename.add_argument("new", metavar="NEW")
+    retire = _command(words, "retire", "subscriptions.retire", _RETIRE, writes=True)
+    retire.add_argument("subscription")
+    retire.add_argument("--undo", action="store_true", help="take a retired subscription into use again")
 
 
 def _watermark(group: ArgumentParser) -> None:
@@ -67,10 +98,14 @@ def _watermark(group: ArgumentParser) -> None:
         place = _command(words, word, f"watermarks.{word}", text, writes=True)
         place.add_argument("subscription")
         place.add_argument("source", help="the alias of the source")
-        place.add_argument("position", help='a table version, "earliest", or a time (ISO 8601) for the runs of a job')
         if word == "adopt":
+            where = place.add_mutually_exclusive_group(required=True)
+            where.add_argument("--of", metavar="ALIAS", help="the mark of a source that had this alias before")
+            where.add_argument("position", nargs="?", help=_POSITION)
             place.add_argument("--table-id", help="the table's id; unless given, whichever it has at the next claim")
             place.add_argument("--metadata-id", help="the metadata id, likewise")
+        else:
+            place.add_argument("position", help=_POSITION)
     rebuild = _command(words, "rebuild", "rebuilding.rebuild", "a lost record, from the runs of its job", writes=True)
     rebuild.add_argument("subscription")
     job = rebuild.add_mutually_exclusive_group(required=True)
@@ -88,12 +123,26 @@ def _watermark(group: ArgumentParser) -> None:
         metavar="SOURCE=URL",
         help="compare with a streaming checkpoint (s3://, gs://, abfss://, file:///); may be given again",
     )
+    rebuild.add_argument(
+        "--mark",
+        action="append",
+        default=[],
+        metavar="SOURCE=VERSION",
+        help="your own word on a source, over what the runs say; may be given again",
+    )
+    rebuild.add_argument(
+        "--formerly",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that the subscription had before it was renamed: its runs count too; may be given again",
+    )
     _workspace(rebuild)
 
 
 def _claim(group: ArgumentParser) -> None:
     words = group.add_subparsers(required=True, metavar="COMMAND")
-    _command(words, "list", "claims.listing", "all open claims")
+    _expected(_command(words, "list", "claims.listing", "all open claims"))
     resolve = _command(words, "resolve", "claims.resolve", "say what became of a claim's run", writes=True)
     resolve.add_argument("subscription")
     resolve.add_argument(
@@ -119,6 +168,12 @@ def _command(words: Commands, word: str, does: str, text: str, *, writes: bool =
         command.add_argument("--by", help="who does it, for the history (default: the user of this process)")
         command.add_argument("--yes", action="store_true", help="do not ask")
     return command
+
+
+def _expected(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--expected", metavar="TIME", help="mark claims STUCK that are open for longer (45s, 90m, 2h, 1d)"
+    )
 
 
 def _workspace(command: ArgumentParser) -> None:

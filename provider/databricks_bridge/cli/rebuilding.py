@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from databricks_bridge.cli.running import Report
 from databricks_bridge.cli.session import Session
+from databricks_bridge.cli.watermarks import parse_position
+from databricks_bridge.core.closing import closed
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.positions import TablePosition
-from databricks_bridge.core.rebuild import Rebuilt, record_of, witnessed
+from databricks_bridge.core.rebuild import Rebuilt, record_of, stated, witnessed
 from databricks_bridge.core.rebuild import rebuild as rebuild_from
 from databricks_bridge.core.record import Target
-from databricks_bridge.core.repair import moved_to, shown
+from databricks_bridge.core.repair import shown
 from databricks_bridge.ledgers.address import parse_address
 from databricks_bridge.ledgers.checkpoints import checkpoint_version
 from databricks_bridge.ledgers.control_table import ControlTableKeep
@@ -20,7 +22,7 @@ async def rebuild(session: Session) -> Report:
     name = session.options.subscription
     stored = await session.ledger().read()
     if stored is not None:
-        more = f"it was {stored.consumer}" if moved_to(stored) else "use watermark rewind, set or adopt"
+        more = f"it is {state}" if (state := closed(stored)) else "use watermark rewind, set or adopt"
         raise LedgerError(
             f"the ledger {session.address} has a record of subscription {name!r}, nothing is lost; {more}"
         )
@@ -31,8 +33,9 @@ async def rebuild(session: Session) -> Report:
         )
     job_id = session.options.job_id or await workspace.find_job(session.options.job_name)
     target = Target(workspace.host, await workspace.workspace_id(), job_id)
-    found = rebuild_from(name, [run async for run in workspace.list_runs(job_id=job_id)])
-    found = await _witnesses(session, name, found)
+    formerly = session.options.formerly
+    found = rebuild_from(name, [run async for run in workspace.list_runs(job_id=job_id)], formerly)
+    found = _statements(session, await _witnesses(session, name, found))
     consumer = target.consumer
     record = record_of(name, target, consumer, found, session.reason(), session.now(), session.new_epoch())
     lines = _lines(name, target, found)
@@ -65,6 +68,16 @@ async def _witnesses(session: Session, name: str, found: Rebuilt) -> Rebuilt:
     return found
 
 
+def _statements(session: Session, found: Rebuilt) -> Rebuilt:
+    """What the person says, after what the witnesses say of the runs."""
+    for given in session.options.mark:
+        alias, _, text = given.partition("=")
+        if not text:
+            raise InvalidArgument(f"--mark is {given!r}; write SOURCE=VERSION, the source by its alias")
+        found = stated(found, alias, parse_position(text, found.watermarks.get(alias)))
+    return found
+
+
 def _lines(name: str, target: Target, found: Rebuilt) -> list[str]:
     lines = [f"{len(found.pieces)} runs of {target} name subscription {name!r}:"]
     for piece in found.pieces:
@@ -73,7 +86,6 @@ def _lines(name: str, target: Target, found: Rebuilt) -> list[str]:
     lines += [f"  {one.kind} of {one.alias or 'all'} at run {one.run_id}: {one.text}" for one in found.findings]
     if not found.findings:
         lines.append("  no gap, no overlap")
-    lines += [
-        f"{alias} will be at {shown(mark)}, by run {found.proved_by[alias]}" for alias, mark in found.watermarks.items()
-    ]
+    lines += [f"  {one.who} agrees: {one.alias} at version {one.version}" for one in found.witnesses if one.agrees]
+    lines += [f"{alias} will be at {shown(mark)}, {found.said_of(alias)}" for alias, mark in found.watermarks.items()]
     return lines

@@ -7,6 +7,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -32,7 +33,9 @@ class Report:
 def run(options: Namespace) -> int:
     """Do the command and print; the exit code."""
     try:
-        report = asyncio.run(_done(options))
+        # Airflow, once imported, logs to what is stdout then; that belongs to the answer.
+        with redirect_stdout(sys.stderr):
+            report = asyncio.run(_done(options))
     except NotConfirmed as error:
         return _failed(options, error, NOT_CONFIRMED)
     except InvalidArgument as error:

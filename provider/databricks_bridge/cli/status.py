@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from databricks_bridge.cli.running import DONE, NEEDS_A_PERSON, Report
 from databricks_bridge.cli.session import Session
+from databricks_bridge.core.closing import How, closed
 from databricks_bridge.core.record import Claim, Record
-from databricks_bridge.core.repair import moved_to, needs_a_person, shown
+from databricks_bridge.core.repair import needs_a_person, shown
+from databricks_bridge.core.stuck import claim_age, parse_time, shown_time, stuck_claim
 
 
 async def status(session: Session) -> Report:
@@ -17,10 +19,11 @@ async def status(session: Session) -> Report:
     else:
         records = await all_records(session)
     waiting = any(needs_a_person(record.claim) for record in records)
-    now = session.now()
-    lines = [line for record in records for line in _lines(record, now)]
+    now, expected = session.now(), expected_time(session)
+    lines = [line for record in records for line in _lines(record, now, expected)]
+    rows = [{**summary(record), "stuck": is_stuck(record, expected, now)} for record in records]
     return Report(
-        {"ledger": str(session.address), "subscriptions": [summary(record) for record in records]},
+        {"ledger": str(session.address), "subscriptions": rows},
         lines or [f"no subscription has a record in the ledger {session.address}"],
         NEEDS_A_PERSON if waiting else DONE,
     )
@@ -37,30 +40,46 @@ def summary(record: Record) -> dict[str, object]:
     """A record for programs: all of it but its history, of which the last line is enough."""
     value = {name: field for name, field in record.to_json().items() if name != "history"}
     last = record.history[-1].to_json() if record.history else None
-    away = moved_to(record)
+    return {**value, "last": last, **state_of(record), "needs_a_person": needs_a_person(record.claim)}
+
+
+def state_of(record: Record) -> dict[str, object]:
+    """What became of a record that is not in use, for programs: `state` and, where it went on, its other place."""
+    state = closed(record)
     return {
-        **value,
-        "last": last,
-        "moved_to": away[0] if away else None,
-        "needs_a_person": needs_a_person(record.claim),
+        "state": state.how.name.lower() if state else "in use",
+        "moved_to": state.to if state and state.how is How.MOVED else None,
+        "renamed_to": state.to if state and state.how is How.RENAMED else None,
     }
 
 
-def claim_line(claim: Claim, now: datetime) -> str:
+def expected_time(session: Session) -> timedelta | None:
+    """What --expected says a run may take."""
+    given = session.options.expected
+    return parse_time(given) if given else None
+
+
+def is_stuck(record: Record, expected: timedelta | None, now: datetime) -> bool | None:
+    """None where nobody said how long a run may take."""
+    return None if expected is None else stuck_claim(record, expected, now) is not None
+
+
+def claim_line(record: Record, claim: Claim, now: datetime, expected: timedelta | None) -> str:
     """A claim for people."""
     run = f"run {claim.run_id}" if claim.run_id is not None else "no run yet"
-    minutes = max(0, round((now - claim.created_at).total_seconds() / 60))
+    age = shown_time(claim_age(record, now))
     waits = ", waits for a person: databricks-bridge claim resolve" if needs_a_person(claim) else ""
-    return f"{claim.status} claim on {claim}: {run}, generation {claim.generation}, {minutes} min old{waits}"
+    late = f"STUCK (over {shown_time(expected)}): " if expected and is_stuck(record, expected, now) else ""
+    return f"{late}{claim.status} claim on {claim}: {run}, generation {claim.generation}, {age} old{waits}"
 
 
-def _lines(record: Record, now: datetime) -> list[str]:
-    away = moved_to(record)
-    if away:
-        return [f"{record.subscription}: moved to {away[0]}"]
+def _lines(record: Record, now: datetime, expected: timedelta | None) -> list[str]:
+    state = closed(record)
+    if state:
+        return [f"{record.subscription}: {state}"]
     lines = [f"{record.subscription}: for {record.consumer}, revision {record.revision}"]
     lines += [f"  {alias} at {shown(mark)}" for alias, mark in sorted(record.watermarks.items())]
-    lines.append(f"  {claim_line(record.claim, now)}" if record.claim else "  no open claim")
+    lines.append(f"  {claim_line(record, record.claim, now, expected)}" if record.claim else "  no open claim")
     if record.history:
         lines.append(f"  last: {record.history[-1].what} ({record.history[-1].at:%Y-%m-%d %H:%M:%S} UTC)")
     return lines

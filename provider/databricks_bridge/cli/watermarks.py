@@ -51,7 +51,14 @@ async def rewind(session: Session) -> Report:
 
 
 async def adopt(session: Session) -> Report:
-    return await _place(session, repair.adopted)
+    """A position of the table that has the name now; or, with --of, the mark of the alias that the source had before."""
+    of = session.options.of
+    if of is None:
+        return await _place(session, repair.adopted)
+    record, source = await session.record(), session.options.source
+    return await _written(
+        session, repair.carried(record, source, of, session.reason(), session.now(), session.new_epoch())
+    )
 
 
 async def _place(session: Session, move: Move) -> Report:
@@ -62,17 +69,23 @@ async def _place(session: Session, move: Move) -> Report:
     if isinstance(position, TablePosition):
         ids = getattr(options, "table_id", None), getattr(options, "metadata_id", None)
         position = TablePosition(position.version, *ids)
-    new = move(record, options.source, position, session.reason(), session.now(), session.new_epoch())
-    session.confirm([f"{record.subscription}: {new.history[-1].what}", f"This begins a new epoch, {new.epoch}."])
+    return await _written(
+        session, move(record, options.source, position, session.reason(), session.now(), session.new_epoch())
+    )
+
+
+async def _written(session: Session, new: Record) -> Report:
+    name, source = new.subscription, session.options.source
+    session.confirm([f"{name}: {new.history[-1].what}", f"This begins a new epoch, {new.epoch}."])
     await session.ledger().write(new)
     return Report(
         {
-            "subscription": record.subscription,
-            "source": options.source,
-            "watermark": new.watermarks[options.source].to_json(),
+            "subscription": name,
+            "source": source,
+            "watermark": new.watermarks[source].to_json(),
             "epoch": new.epoch,
         },
-        [f"{record.subscription}: {new.history[-1].what}"],
+        [f"{name}: {new.history[-1].what}"],
     )
 
 

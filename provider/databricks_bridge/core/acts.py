@@ -40,10 +40,14 @@ class Survey:
 
 @dataclass(frozen=True)
 class Prove:
-    """Ask the postcondition whether this run really processed the claim; answered by Proved."""
+    """Ask the postcondition whether this run really processed the claim; answered by Proved.
+
+    The run itself may be `gone`; then a postcondition that cannot tell is an answer too.
+    """
 
     claim: Claim
     run_id: int
+    gone: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,10 +145,11 @@ class Surveyed:
 
 @dataclass(frozen=True)
 class Proved:
-    """What the postcondition said; `why` is for the author where it said no."""
+    """What the postcondition said; `why` is for the author where it said no. It is not `certain` where it could not tell."""
 
     holds: bool
     why: str = ""
+    certain: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Documented names: `bridge_subscription`, `bridge_epoch`, `bridge_generation`, `bridge_token`, `bridge_ranges` (JSON),
 and for each table `<alias>_table` (the reader's name), `<alias>_start` (from + 1, as the change feed wants it) and
 `<alias>_end`; for each job `<alias>_run_ids` (JSON list). `start > end` means nothing new in that table, `start` 0 the
-whole table up to `end`.
+whole table up to `end`. `bridge_full_rebuild` (JSON list) names the aliases of tables that are to be read whole, in place of
+all that was made of them before.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
-from databricks_bridge.core.positions import Range, RunsPosition, TablePosition, position_from_json
+from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, position_from_json
 from databricks_bridge.core.sources import DeltaTable, Source
 
 TOKEN = "bridge_token"
 RANGES = "bridge_ranges"
 SUBSCRIPTION = "bridge_subscription"
+FULL_REBUILD = "bridge_full_rebuild"
 _RESERVED = "bridge_"
+_OF_EVERY_CLAIM = frozenset({SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES, FULL_REBUILD})
 
 
 def render(
@@ -33,6 +36,7 @@ def render(
         "bridge_generation": str(generation),
         TOKEN: token,
         RANGES: json.dumps([_range_value(one) for one in ranges], sort_keys=True),
+        FULL_REBUILD: json.dumps([one.alias for one in ranges if _is_whole(one)]),
     }
     for one in ranges:
         ours |= _named(one)
@@ -46,7 +50,7 @@ def render(
 
 def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
     """Every parameter name that a claim on these sources will send; the job has to declare them."""
-    names = {SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES, *own}
+    names = {*_OF_EVERY_CLAIM, *own}
     for source in sources:
         if isinstance(source, DeltaTable):
             names |= {f"{source.alias}_table", f"{source.alias}_start", f"{source.alias}_end"}
@@ -57,7 +61,7 @@ def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
 
 def names_of_ranges(ranges: Iterable[Range]) -> set[str]:
     """The parameter names that a claim on these ranges sets itself."""
-    return {SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES}.union(*map(_named, ranges))
+    return set(_OF_EVERY_CLAIM).union(*map(_named, ranges))
 
 
 def check_own(own: object, sources: Iterable[Source] = ()) -> None:
@@ -98,10 +102,14 @@ def _named(one: Range) -> dict[str, str]:
     if isinstance(one.from_, TablePosition) and isinstance(one.to, TablePosition):
         return {
             f"{one.alias}_table": one.name,
-            f"{one.alias}_start": str(one.from_.version + 1),
-            f"{one.alias}_end": str(one.to.version),
+            f"{one.alias}_start": str(one.from_.at + 1),
+            f"{one.alias}_end": str(one.to.at),
         }
     return {f"{one.alias}_run_ids": json.dumps(list(one.runs))}
+
+
+def _is_whole(one: Range) -> bool:
+    return isinstance(one.from_, TablePosition) and one.from_.version == BEFORE_FIRST and not one.empty
 
 
 def _range_value(one: Range) -> dict[str, Any]:
@@ -111,11 +119,12 @@ def _range_value(one: Range) -> dict[str, Any]:
             "table": one.name,
             "table_id": one.to.table_id,
             "metadata_id": one.to.metadata_id,
-            "from": one.from_.version,
+            "from": one.from_.at,
+            "from_committed": one.from_.version,
             "from_ids": [one.from_.table_id, one.from_.metadata_id],
             "from_fingerprint": one.from_.fingerprint,
             "from_found": one.from_.found,
-            "to": one.to.version,
+            "to": one.to.at,
             "to_fingerprint": one.to.fingerprint,
         }
     return {"alias": one.alias, "job": one.name, "from": one.from_.to_json(), "to": one.to.to_json(), "runs": one.runs}
@@ -130,9 +139,10 @@ def _range_of(value: Mapping[str, Any], read: Mapping[str, str]) -> Range:
         return Range(alias, value["job"], from_, to, tuple(value["runs"]))
     table_id, metadata_id = value["table_id"], value["metadata_id"]
     from_table_id, from_metadata_id = value["from_ids"]
-    return Range(
-        alias,
-        value.get("table") or read[alias],
-        TablePosition(value["from"], from_table_id, from_metadata_id, value["from_fingerprint"], value["from_found"]),
-        TablePosition(value["to"], table_id, metadata_id, value["to_fingerprint"]),
+    at, committed = value["from"], value.get("from_committed", value["from"])
+    through = at if at != committed else None
+    from_ = TablePosition(
+        committed, from_table_id, from_metadata_id, value["from_fingerprint"], value["from_found"], through
     )
+    to = from_ if value["to"] == at else TablePosition(value["to"], table_id, metadata_id, value["to_fingerprint"])
+    return Range(alias, value.get("table") or read[alias], from_, to)

@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
@@ -14,6 +14,10 @@ from databricks_bridge.core.policy import Choice, Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, Source
 from databricks_bridge.core.subscription import SubscriptionSpec
+
+MAINTENANCE_WAITS = timedelta(days=1)
+MAINTENANCE_COMMITS = 10
+"""Commits without data are written to the record with the next claim; or, so old or so many, for themselves."""
 
 _EPOCHS = uuid.uuid5(uuid.NAMESPACE_URL, "x-databricks-bridge://epoch")
 
@@ -23,14 +27,18 @@ class TableFinding:
     """A look at a table. `position` is its newest version, None while it has no commit.
 
     `data_version` is the newest version after the watermark whose commit carries data, None when none does.
-    `changed_at` is the store's own time of the newest such commit. `known_fingerprint` is that of the watermark's own commit
-    as the log has it now, None where that was not read.
+    `changed_at` is the store's own time of the newest commit. `known_fingerprint` is that of the watermark's own commit
+    as the log has it now, None where that was not read. `gap` says why what is new cannot be read any more; None where it can,
+    or where nobody asked. `reader_version` is the version that the reader under `read_as` is at, -1 for none yet; None where it
+    was not asked.
     """
 
     position: TablePosition | None
     data_version: int | None
     changed_at: datetime | None
     known_fingerprint: str | None = None
+    gap: str | None = None
+    reader_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,47 @@ def settle(
     return Settled(marks, epoch, tuple(notes))
 
 
+@dataclass(frozen=True)
+class PassedOver:
+    """Watermarks after commits without data, which need no run; `notes` name those commits, and `due` those that must not
+    wait for the next data: a log is cleaned from its old end, whatever its commits hold.
+    """
+
+    watermarks: dict[str, Position]
+    notes: tuple[str, ...] = ()
+    due: tuple[str, ...] = ()
+
+
+def passed_over(
+    spec: SubscriptionSpec, watermarks: Mapping[str, Position], findings: Mapping[str, Finding], now: datetime
+) -> PassedOver:
+    """Pass over what holds no data since the (settled) watermarks, table by table."""
+    marks = dict(watermarks)
+    notes: list[str] = []
+    due: list[str] = []
+    for source in spec.sources:
+        mark, finding = marks[source.alias], findings[source.alias]
+        if not (
+            isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding)
+        ):
+            continue
+        found = finding.position
+        if (
+            found is None
+            or mark.version == BEFORE_FIRST
+            or finding.data_version is not None
+            or found.version <= mark.at
+        ):
+            continue
+        marks[source.alias] = replace(mark, through=found.version, fingerprint=found.fingerprint)
+        note = f"committed without a run: {source.reader_name} ({mark.at}, {found.version}], no data in it"
+        notes.append(note)
+        old = finding.changed_at is not None and now - finding.changed_at >= MAINTENANCE_WAITS
+        if old or found.version - mark.at >= MAINTENANCE_COMMITS:
+            due.append(note)
+    return PassedOver(marks, tuple(notes), tuple(due))
+
+
 def starts_somewhere(before: Mapping[str, Position], settled: Mapping[str, Position]) -> bool:
     """Whether a first watermark depends on what was found: then two racers may have found different ones."""
     nowhere = (TablePosition(BEFORE_FIRST), RunsPosition(0))
@@ -126,8 +175,18 @@ def ranges_of(
 
 
 def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: datetime) -> dict[str, datetime | None]:
-    """For the policy: when each source changed last, None where nothing is new."""
-    return {one.alias: None if one.empty else findings[one.alias].changed_at or now for one in ranges}
+    """For the policy: when each source changed last, None where nothing is new; a source that waits for its reader says so."""
+    return {
+        _called(one, findings[one.alias]): None if one.empty else findings[one.alias].changed_at or now
+        for one in ranges
+    }
+
+
+def _called(one: Range, finding: Finding) -> str:
+    if one.empty and isinstance(finding, TableFinding) and finding.position and finding.reader_version is not None:
+        there = f"at version {finding.reader_version}" if finding.reader_version > BEFORE_FIRST else "without a version"
+        return f"{one.alias} (the reader {one.name} is {there}, the provider at {finding.position.version})"
+    return one.alias
 
 
 def _range(source: Source, mark: Position, finding: Finding, most: int | None) -> Range:
@@ -140,12 +199,20 @@ def _range(source: Source, mark: Position, finding: Finding, most: int | None) -
 
 
 def _table_to(mark: TablePosition, finding: TableFinding, most: int | None) -> TablePosition:
-    found = finding.position
-    if found is None or finding.data_version is None or finding.data_version <= mark.version:
+    found = _readable(mark, finding)
+    if found is None or finding.data_version is None or finding.data_version <= mark.at:
         return mark
-    if most is None or mark.version == BEFORE_FIRST or found.version - mark.version <= most:
+    if most is None or mark.version == BEFORE_FIRST or found.version - mark.at <= most:
         return found
-    return TablePosition(mark.version + most, found.table_id, found.metadata_id)
+    return TablePosition(mark.at + most, found.table_id, found.metadata_id)
+
+
+def _readable(mark: TablePosition, finding: TableFinding) -> TablePosition | None:
+    """The newest position that the reader has too, as far as it was asked; None where that is none after the mark."""
+    found, there = finding.position, finding.reader_version
+    if found is None or there is None or found.version <= there:
+        return found
+    return TablePosition(there, found.table_id, found.metadata_id) if there > mark.at else None
 
 
 def _problem(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> SourceError | None:
@@ -167,12 +234,14 @@ def _problem(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> 
         )
     if mark.fingerprint and finding.known_fingerprint and mark.fingerprint != finding.known_fingerprint:
         return TableRecreated(
-            f"commit {mark.version} of {source.table} is another one than the watermark knows: another table lies in its place"
+            f"commit {mark.at} of {source.table} is another one than the watermark knows: another table lies in its place"
         )
-    if found.version < mark.version:
+    if found.version < mark.at:
         return HistoryGap(
-            f"{source.table} is at version {found.version}, behind the watermark {mark.version}; its log was cut or replaced"
+            f"{source.table} is at version {found.version}, behind the watermark {mark.at}; its log was cut or replaced"
         )
+    if finding.gap is not None:
+        return HistoryGap(f"what is new in {source.table} after version {mark.at} cannot be read: {finding.gap}")
     return None
 
 

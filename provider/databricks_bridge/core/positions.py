@@ -20,6 +20,8 @@ BEFORE_FIRST = -1
 class TablePosition:
     """A version of one table identity. An id that is not known is None; `fingerprint` is that of the commit file.
 
+    `through` is a later version up to which only commits without data came: there is nothing to read up to it. It stays
+    out of the token, because no run proves it and a racer may not have seen it. The fingerprint is then of that commit.
     `found` says that nothing was processed yet: this is only what was there at a start at "latest", or when a table was
     adopted. Two racers may have found different versions, and must come to one token all the same.
     """
@@ -29,6 +31,12 @@ class TablePosition:
     metadata_id: str | None = None
     fingerprint: str | None = None
     found: bool = False
+    through: int | None = None
+
+    @property
+    def at(self) -> int:
+        """The last version with nothing left to read."""
+        return self.version if self.through is None else self.through
 
     def identity(self) -> list[Any]:
         """What enters the token: `[table_id, metadata_id, version]`, or the mark of a position that was only found."""
@@ -36,7 +44,7 @@ class TablePosition:
 
     def merged(self, other: TablePosition) -> TablePosition:
         """The further of the two."""
-        return other if other.version > self.version else self
+        return other if (other.version, other.at) > (self.version, self.at) else self
 
     def covers(self, other: TablePosition) -> bool:
         return self.version >= other.version
@@ -49,6 +57,7 @@ class TablePosition:
             "metadata_id": self.metadata_id,
             "fingerprint": self.fingerprint,
             "found": self.found,
+            "through": self.through,
         }
 
 
@@ -87,7 +96,12 @@ def position_from_json(value: Mapping[str, Any]) -> Position:
     if value["kind"] == "runs":
         return RunsPosition(value["low_water_ms"], frozenset(value["done"]), value.get("found", False))
     return TablePosition(
-        value["version"], value["table_id"], value["metadata_id"], value["fingerprint"], value.get("found", False)
+        value["version"],
+        value["table_id"],
+        value["metadata_id"],
+        value["fingerprint"],
+        value.get("found", False),
+        value.get("through"),
     )
 
 
@@ -140,7 +154,7 @@ class Range:
 
     def __str__(self) -> str:
         if isinstance(self.from_, TablePosition) and isinstance(self.to, TablePosition):
-            return f"{self.name} ({self.from_.version}, {self.to.version}]"
+            return f"{self.name} ({self.from_.at}, {self.to.at}]"
         return f"{self.name} runs {list(self.runs)}"
 
 

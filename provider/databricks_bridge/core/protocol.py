@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from databricks_bridge.core import claims, parameters, pending
+from databricks_bridge.core import claims, parameters, pending, rebuild
 from databricks_bridge.core.acts import (
     AwaitRun,
     Fail,
@@ -48,7 +48,7 @@ from databricks_bridge.core.errors import (
     LedgerLost,
     RunFailed,
 )
-from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.outcomes import Ending, Outcome
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import Range, covers
 from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
@@ -104,7 +104,7 @@ def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -
         return _opened(plan, memory, observation, now)
     raise LedgerLost(
         f"there is no record of subscription {plan.spec.name!r}, but {plan.target} has runs that name it: the ledger was "
-        "lost, this is no first start. Rebuild it from the runs: databricks-bridge watermark rebuild"
+        f"lost, this is no first start. Rebuild it from the runs: {rebuild.command(plan.spec.name, plan.target)}"
     )
 
 
@@ -169,6 +169,8 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         # A transition of its own: what comes after is decided from the record as it is then, by every racer alike.
         record = claims.started(plan, memory.record, settled, now)
         return Memory(_restart, record), WriteRecord(record)
+    passed = pending.passed_over(plan.spec, settled.watermarks, findings, now)
+    settled = replace(settled, watermarks=passed.watermarks, notes=passed.notes)
     ranges = pending.ranges_of(plan.spec, settled.watermarks, findings)
     policy = plan.spec.policy if plan.wait else Policy(condition=plan.spec.policy.condition)
     claimed_at = memory.record.last_claimed_at if memory.record else None
@@ -182,14 +184,14 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
             return Memory(_woke, memory.record), Pause(until, decision.reason, looking=memory.record)
         return memory, Finish((), None, decision.reason)
     record = claims.started(plan, memory.record, settled, now)
-    return Memory(_recorded, record), WriteRecord(record)
+    return Memory(_recorded, record, why=record.history[-1].what), WriteRecord(record)
 
 
 def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
     if plan.wait:
         return begin()
-    return memory, Finish((), None, f"the start of {plan.spec.name} is recorded; there is nothing yet")
+    return memory, Finish((), None, f"recorded for {plan.spec.name}, without a run: {memory.why}")
 
 
 def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -213,7 +215,7 @@ def _started(plan: Plan, memory: Memory, observation: Observation, now: datetime
 def _adopted(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     record, claim = claim_of(memory)
     if isinstance(observation, RunGone):
-        return _give_up(record, observation.run_id, "is gone", now)
+        return _gone(plan, memory, observation.run_id, now)
     seen = expect(observation, RunSeen)
     if seen.parameters.get(parameters.TOKEN) != claim.token:
         raise BadAnswer(
@@ -240,7 +242,7 @@ def _noted(plan: Plan, memory: Memory, observation: Observation, now: datetime) 
 
 def _judged(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     if isinstance(observation, RunGone):
-        return _give_up(claim_of(memory)[0], observation.run_id, "is gone", now)
+        return _gone(plan, memory, observation.run_id, now)
     return _judge(plan, memory, expect(observation, RunSeen), now)
 
 
@@ -285,6 +287,28 @@ def _proved(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         return Memory(_reread, record, memory.seen), ReadRecord()
     outcome = replace(memory.seen.outcome, ending=Ending.FAILED)
     seen = replace(memory.seen, outcome=outcome, error=f"the postcondition does not hold: {proof.why}")
+    return _judge(plan, Memory(_judged, record, seen), seen, now)
+
+
+def _gone(plan: Plan, memory: Memory, run_id: int, now: datetime) -> Step:
+    """The workspace has forgotten the run: only the postcondition can tell what became of the claim."""
+    record, claim = claim_of(memory)
+    if not plan.postcondition:
+        return _give_up(record, run_id, "is gone", now)
+    seen = RunSeen(run_id, Outcome(Ending.FAILED, "gone", "", ""), {})
+    record = replace(record, claim=replace(claim, run_id=run_id))
+    return Memory(_told, record, seen), Prove(claim, run_id, gone=True)
+
+
+def _told(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    proof = expect(observation, Proved)
+    record, _ = claim_of(memory)
+    assert memory.seen is not None
+    if proof.holds:
+        return Memory(_reread, record, memory.seen), ReadRecord()
+    if not proof.certain:
+        return _give_up(record, memory.seen.run_id, f"is gone, and {proof.why}", now)
+    seen = replace(memory.seen, error=f"the postcondition does not hold: {proof.why}")
     return _judge(plan, Memory(_judged, record, seen), seen, now)
 
 

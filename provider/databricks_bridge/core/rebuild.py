@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from databricks_bridge.core.backfill import EPOCH as BACKFILL
 from databricks_bridge.core.errors import BadAnswer, ClaimError, LedgerLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameters import SUBSCRIPTION, of_run, ranges_of
@@ -51,13 +52,35 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Witness:
+    """What something else than the runs says of a source: `who` is a checkpoint or a control table."""
+
+    who: str
+    alias: str
+    version: int
+    agrees: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self)
+
+
+@dataclass(frozen=True)
 class Rebuilt:
-    """What the runs tell: the watermarks of the newest epoch, from which run each is, and what does not fit."""
+    """What the runs tell: the watermarks of the newest epoch, from which run each is, and what does not fit.
+
+    A mark without a run in `proved_by` is a person's word.
+    """
 
     pieces: tuple[Piece, ...]
     watermarks: Mapping[str, Position]
     proved_by: Mapping[str, int]
     findings: tuple[Finding, ...]
+    witnesses: tuple[Witness, ...] = ()
+
+    def said_of(self, alias: str) -> str:
+        """Where a mark is from, in words."""
+        run_id = self.proved_by.get(alias)
+        return f"by run {run_id}" if run_id is not None else "as was said"
 
     @property
     def active(self) -> tuple[int, ...]:
@@ -68,21 +91,35 @@ class Rebuilt:
         return {
             "runs": [piece.to_json() for piece in self.pieces],
             "watermarks": {
-                alias: {**mark.to_json(), "run_id": self.proved_by[alias]} for alias, mark in self.watermarks.items()
+                alias: {**mark.to_json(), "run_id": self.proved_by.get(alias)}
+                for alias, mark in self.watermarks.items()
             },
+            "witnesses": [one.to_json() for one in self.witnesses],
             "active_runs": list(self.active),
             "findings": [one.to_json() for one in self.findings],
         }
 
 
-def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]]) -> Rebuilt:
+def command(subscription: str, target: Target) -> str:
+    """The command line that rebuilds this record; what only a person can know stands in capitals."""
+    return (
+        f"databricks-bridge watermark rebuild {subscription} --job-id {target.job_id} --databricks-conn-id CONNECTION "
+        f'--why "the ledger was lost" (CONNECTION leads to {target.host}; add --ledger LEDGER unless it is configured)'
+    )
+
+
+def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]], formerly: Iterable[str] = ()) -> Rebuilt:
     """Order the runs of `subscription` by their start, and follow its ranges through those that succeeded.
+
+    `formerly` are names that it had before it was renamed.
 
     A later claim began where an earlier one had been committed, so the furthest `to` of the newest epoch is the watermark
     even where a run between is not to be seen any more (Databricks keeps runs for 60 days).
     """
     findings: list[Finding] = []
-    pieces = sorted(_pieces(subscription, runs, findings), key=lambda piece: (piece.started_ms, piece.run_id))
+    pieces = sorted(
+        _pieces({subscription, *formerly}, runs, findings), key=lambda piece: (piece.started_ms, piece.run_id)
+    )
     marks: dict[str, Position] = {}
     proved: dict[str, int] = {}
     epochs: dict[str, str] = {}
@@ -103,14 +140,25 @@ def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]]) -> Rebuilt:
     return Rebuilt(tuple(pieces), marks, proved, tuple(findings))
 
 
-def witnessed(found: Rebuilt, alias: str, version: int, witness: str) -> Rebuilt:
-    """The same, with a finding where another witness (a checkpoint, a control table) says another version."""
+def witnessed(found: Rebuilt, alias: str, version: int, who: str) -> Rebuilt:
+    """The same with another witness (a checkpoint, a control table), and a finding where it says another version."""
     mark = found.watermarks.get(alias)
-    if isinstance(mark, TablePosition) and mark.version == version:
+    agrees = isinstance(mark, TablePosition) and mark.version <= version <= mark.at
+    found = replace(found, witnesses=(*found.witnesses, Witness(who, alias, version, agrees)))
+    if agrees:
         return found
     runs = f"the runs say {shown(mark)}" if mark is not None else "no run shows it"
-    more = Finding("disagrees", alias, found.proved_by.get(alias, 0), f"{witness} says version {version}, {runs}")
+    more = Finding("disagrees", alias, found.proved_by.get(alias, 0), f"{who} says version {version}, {runs}")
     return replace(found, findings=(*found.findings, more))
+
+
+def stated(found: Rebuilt, alias: str, to: Position) -> Rebuilt:
+    """The same with a person's word on one source, over what the runs say; ids that the runs know are kept."""
+    mark = found.watermarks.get(alias)
+    if isinstance(mark, TablePosition) and isinstance(to, TablePosition):
+        to = TablePosition(to.version, mark.table_id, mark.metadata_id)
+    proved = {name: run_id for name, run_id in found.proved_by.items() if name != alias}
+    return replace(found, watermarks={**found.watermarks, alias: to}, proved_by=proved)
 
 
 def record_of(
@@ -125,22 +173,20 @@ def record_of(
         )
     if not found.watermarks:
         raise LedgerLost(
-            f"no successful run of {target} that can be seen carries ranges of subscription {subscription!r}; where it was "
-            "has to come from the checkpoint or the target's own data"
+            f"no successful run of {target} that can be seen carries ranges of subscription {subscription!r}; look where it was "
+            "in the checkpoint or the target's own data, and say so with --mark SOURCE=VERSION"
         )
-    marks = ", ".join(
-        f"{alias} at {shown(mark)} by run {found.proved_by[alias]}" for alias, mark in found.watermarks.items()
-    )
+    marks = ", ".join(f"{alias} at {shown(mark)} {found.said_of(alias)}" for alias, mark in found.watermarks.items())
     return Record(subscription, consumer, found.watermarks, epoch=epoch).after(
         now, f"rebuilt from {len(found.pieces)} runs: {marks} {reason}"
     )
 
 
-def _pieces(subscription: str, runs: Iterable[Mapping[str, Any]], findings: list[Finding]) -> Iterable[Piece]:
+def _pieces(names: set[str], runs: Iterable[Mapping[str, Any]], findings: list[Finding]) -> Iterable[Piece]:
     for run in runs:
         given = of_run(run)
-        if given.get(SUBSCRIPTION) != subscription:
-            continue
+        if given.get(SUBSCRIPTION) not in names or given.get("bridge_epoch") == BACKFILL:
+            continue  # a backfill's ranges move no watermark
         ending = outcome_of(run).ending
         try:
             ranges = ranges_of(given, {})

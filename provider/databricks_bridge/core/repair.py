@@ -5,16 +5,16 @@ moves a watermark by hand begins a new epoch, so that no old token can answer fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from databricks_bridge.core.errors import ClaimError, InvalidArgument, LedgerError
+from databricks_bridge.core.closing import refuse_claim
+from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.positions import Position, RunsPosition, TablePosition, merge
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
 
 NEEDS_A_PERSON = frozenset({ClaimStatus.BLOCKED, ClaimStatus.UNDECIDED})
-_MOVED = "moved to "
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def set_forward(record: Record, alias: str, to: Position, reason: Reason, now: d
     """The record that skips everything up to `to` (inclusive). Raises when that is not ahead of the mark."""
     mark = _unclaimed_mark(record, alias)
     if isinstance(mark, TablePosition) and isinstance(to, TablePosition):
-        ahead = to.version > mark.version
+        ahead = to.version > mark.at
         to = TablePosition(to.version, mark.table_id, mark.metadata_id)
     else:
         ahead = isinstance(mark, RunsPosition) and isinstance(to, RunsPosition) and to.low_water_ms > mark.low_water_ms
@@ -78,6 +78,20 @@ def adopted(record: Record, alias: str, to: Position, reason: Reason, now: datet
     return _placed(record, alias, to, f"adopted {alias} at {shown(to)}, was {shown(mark)}", reason, now, epoch)
 
 
+def carried(record: Record, alias: str, of: str, reason: Reason, now: datetime, epoch: str) -> Record:
+    """The record whose source `alias` goes on from the mark of `of`, which has another alias now.
+
+    A mark that `alias` has got meanwhile, from a first start of its own, is given up. Raises InvalidArgument, ClaimError.
+    """
+    mark = _unclaimed_mark(record, of)
+    if not alias or alias == of:
+        raise InvalidArgument(f"{alias!r} cannot take over the mark of {of!r}; give the source's new alias")
+    was = f", was {shown(record.watermarks[alias])}" if alias in record.watermarks else ""
+    marks = {name: at for name, at in record.watermarks.items() if name not in (of, alias)}
+    what = f"carried the mark of {of}, {shown(mark)}, over to {alias}{was} {reason}"
+    return record.after(now, what, watermarks={**marks, alias: mark}, epoch=epoch)
+
+
 def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, epoch: str) -> Record:
     """The record after a person's verdict on its claim.
 
@@ -95,37 +109,6 @@ def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, ep
     return record.after(now, what, claim=None, epoch=epoch)
 
 
-def moved_away(record: Record, address: str, reason: Reason, now: datetime) -> Record:
-    """The record that stays behind in the old ledger: no consumer that still looks there is let in."""
-    _refuse_claim(record, "move")
-    marker = f"{_MOVED}{address} (was {record.consumer})"
-    return record.after(now, f"moved to {address} {reason}", consumer=marker)
-
-
-def parked(left: Record, source: str, address: str, there: Record | None, now: datetime) -> Record:
-    """What is written into the new ledger before the old one is closed: it proves that the new one takes the record,
-    and lets nobody in. See `arrived`.
-    """
-    consumer = f"{_MOVED}{source} (was {_consumer(left, address, there)})"
-    return _placed_in(left, there, consumer, f"parked in {address}, to come from {source}", now)
-
-
-def arrived(left: Record, address: str, there: Record | None, now: datetime) -> Record:
-    """The record in use in the new ledger, from what was left behind. `there` is what the new ledger holds.
-
-    Raises LedgerError when the new ledger holds a record that is in use.
-    """
-    return _placed_in(left, there, _consumer(left, address, there), f"arrived in {address}", now)
-
-
-def moved_to(record: Record) -> tuple[str, str] | None:
-    """Where a record went that was left behind, and its consumer; None for a record in use."""
-    if not record.consumer.startswith(_MOVED):
-        return None
-    address, _, consumer = record.consumer.removeprefix(_MOVED).partition(" (was ")
-    return address, consumer.removesuffix(")")
-
-
 def needs_a_person(claim: Claim | None) -> bool:
     """Whether nothing will happen until somebody resolves the claim."""
     return claim is not None and claim.status in NEEDS_A_PERSON
@@ -134,7 +117,9 @@ def needs_a_person(claim: Claim | None) -> bool:
 def shown(position: Position) -> str:
     """A position as people read it."""
     if isinstance(position, TablePosition):
-        return f"version {position.version}"
+        return f"version {position.version}" + (
+            "" if position.through is None else f", no data up to {position.through}"
+        )
     return f"runs from {position.low_water_ms} ms on, {len(position.done)} done"
 
 
@@ -144,33 +129,9 @@ def _placed(record: Record, alias: str, to: Position, what: str, reason: Reason,
 
 
 def _unclaimed_mark(record: Record, alias: str) -> Position:
-    _refuse_claim(record, "this")
+    refuse_claim(record)
     if alias not in record.watermarks:
         raise InvalidArgument(
             f"subscription {record.subscription!r} has no source {alias!r}; it has {', '.join(sorted(record.watermarks))}"
         )
     return record.watermarks[alias]
-
-
-def _refuse_claim(record: Record, act: str) -> None:
-    if moved_to(record) is not None:
-        raise LedgerError(f"subscription {record.subscription!r} {record.consumer}; work on it there")
-    if record.claim is not None:
-        raise ClaimError(
-            f"subscription {record.subscription!r} has a claim on {record.claim} ({record.claim.status}); {act} has to wait: "
-            "let its run end, or resolve it: databricks-bridge claim resolve"
-        )
-
-
-def _consumer(left: Record, address: str, there: Record | None) -> str:
-    """Whose record it was. Raises LedgerError where it may not be written."""
-    where_from = moved_to(left)
-    if where_from is None:
-        raise LedgerError(f"subscription {left.subscription!r} was not moved away")
-    if there is not None and moved_to(there) is None:
-        raise LedgerError(f"the ledger {address} has a record of subscription {left.subscription!r} that is in use")
-    return where_from[1]
-
-
-def _placed_in(left: Record, there: Record | None, consumer: str, what: str, now: datetime) -> Record:
-    return replace(left, consumer=consumer, revision=there.revision if there else 0).after(now, what)

@@ -54,7 +54,12 @@ class DeltaTable:
     (`<alias>_table`, `<alias>_start`, `<alias>_end`), by default the last part of `table`. `start` overrides the
     subscription's `start` for this source. `via` says who is asked for the newest version: "log", "catalog", "sharing" (with
     `profile`, the path of an open-sharing profile) or "sql" (with `warehouse`, its name: every look wakes it); by default
-    the kind of the table decides between log and catalog. Raises InvalidArgument.
+    the kind of the table decides between log and catalog.
+
+    Where the reader under `read_as` can be asked for its version too, a range ends at the older of the two: with
+    `reader_profile`, the path of its open-sharing profile (followed by `#share.schema.table` where the share calls the table
+    otherwise than `read_as` does), or by SQL with `reader_conn_id`, the connection of the workspace that reads it, and
+    `reader_warehouse`, a SQL warehouse there, by name: each look that finds new data wakes it. Raises InvalidArgument.
     """
 
     table: str
@@ -65,15 +70,24 @@ class DeltaTable:
     via: Literal["log", "catalog", "sharing", "sql"] | None = None
     profile: str | None = None
     warehouse: str | None = None
+    reader_profile: str | None = None
+    reader_conn_id: str | None = None
+    reader_warehouse: str | None = None
 
     def __post_init__(self) -> None:
         check_table_name(self.table, "table")
+        texts = ("profile", "warehouse", "reader_profile", "reader_conn_id", "reader_warehouse")
+        check_text(self.databricks_conn_id, f"databricks_conn_id of {self.table}")
+        for name in texts:
+            if getattr(self, name) is not None:
+                check_text(getattr(self, name), f"{name} of {self.table}")
         if self.read_as is not None:
             check_table_name(self.read_as, "read_as")
         _check_via(self)
         object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
         _check_alias(self.alias, self.table)
         check_start(self.start, f"start of {self.table}", versions=True)
+        _check_reader(self)
 
     @property
     def reader_name(self) -> str:
@@ -99,6 +113,7 @@ class TriggeredRuns:
 
     def __post_init__(self) -> None:
         check_job(self.job_id, self.job_name, "TriggeredRuns")
+        check_text(self.databricks_conn_id, "databricks_conn_id of TriggeredRuns")
         if self.job_id is not None and (not isinstance(self.job_id, int) or isinstance(self.job_id, bool)):
             raise InvalidArgument(f"job_id of TriggeredRuns is {self.job_id!r}; give the number")
         object.__setattr__(self, "triggers", normalised_triggers(self.triggers))
@@ -120,6 +135,12 @@ def check_table_name(name: object, field: str) -> None:
     """Raise InvalidArgument unless `name` has the three parts of Unity Catalog."""
     if not isinstance(name, str) or len(name.split(".")) != 3 or not all(part.strip() for part in name.split(".")):
         raise InvalidArgument(f"{field} is {name!r}; give the three-part name catalog.schema.table")
+
+
+def check_text(value: object, field: str) -> None:
+    """Raise InvalidArgument unless `value` is text with something in it: a path or a callable shows only later, elsewhere."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgument(f"{field} is {value!r}; give text")
 
 
 def check_job(job_id: object, job_name: object, owner: str) -> None:
@@ -164,6 +185,25 @@ def _check_via(table: DeltaTable) -> None:
             raise InvalidArgument(f"{table.table}: via={via!r} and {what}= go together")
 
 
+def _check_reader(table: DeltaTable) -> None:
+    given = [
+        name for name in ("reader_profile", "reader_conn_id", "reader_warehouse") if getattr(table, name) is not None
+    ]
+    if not given:
+        return
+    if table.read_as is None:
+        raise InvalidArgument(f"{table.table}: {given[0]}= asks the reader for its version; give read_as= too")
+    if given not in (["reader_profile"], ["reader_conn_id", "reader_warehouse"]):
+        raise InvalidArgument(
+            f"{table.table}: give reader_profile=, or reader_conn_id= and reader_warehouse= together; got {', '.join(given)}"
+        )
+    for name in given:
+        if not (isinstance(value := getattr(table, name), str) and value.strip()):
+            raise InvalidArgument(f"{name} of {table.table} is {value!r}; give a name or a path")
+    if table.reader_profile is not None and (shared_as := table.reader_profile.partition("#")[2]):
+        check_table_name(shared_as, f"what follows # in reader_profile of {table.table}")
+
+
 def _names(values: Iterable[str], field: str) -> frozenset[str]:
     if isinstance(values, str):
         raise InvalidArgument(f"{field} is the string {values!r}; give a set of names, as in {{{values!r}}}")
@@ -186,8 +226,8 @@ def _alias_of(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def _check_alias(alias: str, owner: str) -> None:
-    if not _ALIAS.fullmatch(alias):
+def _check_alias(alias: object, owner: str) -> None:
+    if not isinstance(alias, str) or not _ALIAS.fullmatch(alias):
         raise InvalidArgument(f"alias {alias!r} of {owner} is not a plain name; give alias= letters, digits and _")
     if alias.startswith("bridge"):
         raise InvalidArgument(

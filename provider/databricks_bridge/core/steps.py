@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from databricks_bridge.core.acts import Act, Finish, Observation, RecordWritten, RunSeen
 from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.closing import refuse_closed
 from databricks_bridge.core.errors import ConsumerMismatch, TargetChanged
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.record import Claim, Record
@@ -32,6 +33,7 @@ Continuation: TypeAlias = Callable[[Plan, Memory, Observation, datetime], "Step"
 
 
 def check_owner(plan: Plan, record: Record) -> None:
+    refuse_closed(record)
     if record.claim is not None and record.claim.target != plan.target:
         raise TargetChanged(
             f"subscription {record.subscription!r} has an open claim on {record.claim.target}, but this task runs "

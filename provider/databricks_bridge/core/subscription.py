@@ -22,6 +22,7 @@ class SubscriptionSpec:
 
     `start` says where the first start begins; it has no default, on the subscription or else on every source.
     `max_commits_per_run` caps the versions of one table in one range, but for a range that starts before the first.
+    `formerly` are names that it had before it was renamed: runs that name one of them are its own.
     """
 
     name: str
@@ -30,10 +31,12 @@ class SubscriptionSpec:
     policy: Policy
     choices: Choices = field(default_factory=Choices)
     max_commits_per_run: int | None = None
+    formerly: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise InvalidArgument(f"subscription name {self.name!r}: use letters, digits, _ - and . (200 at most)")
+        for name in (self.name, *self.formerly):
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise InvalidArgument(f"subscription name {name!r}: use letters, digits, _ - and . (200 at most)")
         where = f"subscription {self.name!r}"
         if not self.sources:
             raise InvalidArgument(f"{where} has no sources; give at least one DeltaTable or TriggeredRuns")
@@ -72,6 +75,7 @@ class SubscriptionSpec:
             "wait_after_last_change": self.policy.wait_after_last_change.total_seconds(),
             "choices": self.choices.to_json(),
             "max_commits_per_run": self.max_commits_per_run,
+            "formerly": list(self.formerly),
         }
 
 
@@ -88,19 +92,24 @@ def spec_from_json(value: Mapping[str, Any]) -> SubscriptionSpec:
         ),
         choices=Choices(**value.get("choices", {})),
         max_commits_per_run=value.get("max_commits_per_run"),
+        formerly=tuple(value.get("formerly", ())),
     )
 
 
 def as_sources(sources: Sequence[Source] | Source) -> tuple[Source, ...]:
-    """One source or several, as a tuple."""
-    return (sources,) if isinstance(sources, DeltaTable | TriggeredRuns) else tuple(sources)
+    """One source or several, as a tuple. Raises InvalidArgument for what has no order, which a watcher is told by."""
+    if isinstance(sources, DeltaTable | TriggeredRuns):
+        return (sources,)
+    if not isinstance(sources, list | tuple):
+        raise InvalidArgument(f"sources is {sources!r}; give a DeltaTable, a TriggeredRuns, or a list of them")
+    return tuple(sources)
 
 
 def _source_to_json(source: Source) -> dict[str, Any]:
     common = {"databricks_conn_id": source.databricks_conn_id, "alias": source.alias, "start": source.start}
     if isinstance(source, DeltaTable):
-        via = {"via": source.via, "profile": source.profile, "warehouse": source.warehouse}
-        chosen = {name: value for name, value in via.items() if value is not None}
+        names = ("via", "profile", "warehouse", "reader_profile", "reader_conn_id", "reader_warehouse")
+        chosen = {name: value for name in names if (value := getattr(source, name)) is not None}
         return {"kind": "delta_table", "table": source.table, "read_as": source.read_as, **common, **chosen}
     return {
         "kind": "triggered_runs",

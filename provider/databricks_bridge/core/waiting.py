@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided
-from databricks_bridge.core.pending import Finding, changes_of, ranges_of, settle
+from databricks_bridge.core.pending import Finding, changes_of, passed_over, ranges_of, settle
 from databricks_bridge.core.policy import Hold, Ready, decide
 from databricks_bridge.core.positions import Position
 from databricks_bridge.core.record import FIRST_EPOCH, ClaimStatus, Record
@@ -48,5 +48,7 @@ def decide_wait(
     ranges = ranges_of(spec, settled.watermarks, findings)
     decision = decide(spec.policy, changes_of(ranges, findings, now), last_claimed_at, now)
     if isinstance(decision, Hold):
-        return decision
+        # Only the consumer can write down that there was no data, and it has to before the log forgets it.
+        due = passed_over(spec, settled.watermarks, findings, now).due
+        return Ready((), "; ".join(due)) if due else decision
     return Ready(decision.updated, "; ".join(str(one) for one in ranges if not one.empty))

@@ -26,6 +26,7 @@ from databricks_bridge.core.errors import (
 )
 from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
 from databricks_bridge.delta.files import Files
+from databricks_bridge.delta.history import gap_of
 from databricks_bridge.delta.identifiers import split
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
 from databricks_bridge.delta.names import LOG, Commit, Staged, commit_path, parse
@@ -37,7 +38,7 @@ _API = "/api/2.1/unity-catalog/delta/v1"
 _PROTOCOL = "1.0"
 _SCAN_MAX = 1000
 _READS_AT_ONCE = 16
-_UNREAD = CommitHead(carries_data=True, operation=None, metadata_id=None)
+_UNREAD = CommitHead(carries_data=True, operation=None, metadata=None)
 _serves: WeakKeyDictionary[Workspace, dict[str, bool]] = WeakKeyDictionary()
 
 
@@ -121,7 +122,16 @@ class CatalogManagedTable:
                     f"commit {at} of {self._name} is not in the log, and ({from_exclusive}, {to_inclusive}] was asked for; "
                     "log retention may have removed it: rebuild from the table, or adopt the newest version"
                 )
-            yield CommitSummary(version=at, operation=head.operation, carries_data=head.carries_data)
+            yield CommitSummary(
+                version=at,
+                operation=head.operation,
+                carries_data=head.carries_data,
+                change_data_feed=head.metadata.change_data_feed if head.metadata else None,
+            )
+
+    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+        """See `VersionSource.gap`. What was set before the range is not told."""
+        return await gap_of(self.commits(from_exclusive, to_inclusive))
 
     async def _load(self) -> tuple[int, str | None, dict[int, dict[str, Any]]]:
         """The newest ratified version, the table's id, and by version the commits that the catalog itself names."""

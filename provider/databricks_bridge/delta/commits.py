@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.delta.metadata import Metadata, refuse_catalog_managed
 
 HEAD_BYTES = 64 * 1024
 """How much of a commit is read to classify it and to fingerprint it."""
@@ -65,16 +66,23 @@ _FILE_ACTIONS = ("add", "remove")
 _OTHER_ACTIONS = frozenset(
     {"commitInfo", "metaData", "protocol", "txn", "cdc", "domainMetadata", "checkpointMetadata", "sidecar"}
 )
-_CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+_VACUUMS = ("VACUUM START", "VACUUM END")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommitHead:
-    """What the beginning of a commit says. `metadata_id` is None when no metaData action was seen in it."""
+    """What the beginning of a commit says. `metadata` is None when no metaData action was seen in it; `deletes_older_than`
+    is the retention of a VACUUM.
+    """
 
     carries_data: bool
     operation: str | None
-    metadata_id: str | None
+    metadata: Metadata | None
+    deletes_older_than: timedelta | None = None
+
+    @property
+    def metadata_id(self) -> str | None:
+        return self.metadata.id if self.metadata else None
 
     @property
     def keeps_metadata_id(self) -> bool:
@@ -93,7 +101,8 @@ def read_head(commit: bytes, *, whole: bool, ratified: bool = False) -> CommitHe
     Raises InvalidArgument for a catalog-managed table, unless the catalog was asked and has `ratified` this commit.
     """
     operation: str | None = None
-    metadata_id: str | None = None
+    metadata: Metadata | None = None
+    retention: timedelta | None = None
     data = False
     certain = whole and bool(commit.strip())
     for action in _actions(commit, whole=whole):
@@ -107,24 +116,29 @@ def read_head(commit: bytes, *, whole: bool, ratified: bool = False) -> CommitHe
                 data = data or value.get("dataChange") is not False
             elif name == "commitInfo":
                 operation = str(value["operation"]) if value.get("operation") else None
+                retention = _retention(value) if operation in _VACUUMS else None
             elif name == "metaData":
-                metadata_id = str(value["id"]) if value.get("id") else None
+                metadata = Metadata.of(value)
             elif name == "protocol" and not ratified:
                 refuse_catalog_managed(value)
             elif name not in _OTHER_ACTIONS:
                 certain = False
     if not certain and operation not in MAINTENANCE:
         data = True
-    return CommitHead(carries_data=data, operation=operation, metadata_id=metadata_id)
+    return CommitHead(carries_data=data, operation=operation, metadata=metadata, deletes_older_than=retention)
 
 
-def refuse_catalog_managed(protocol: dict[str, Any]) -> None:
-    """Raises InvalidArgument when this protocol action says that the catalog, not the log, knows the newest commit."""
-    if _CATALOG_MANAGED & {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}:
-        raise InvalidArgument(
-            "the table is catalog-managed (table feature catalogManaged): its newest commits are known to Unity "
-            "Catalog alone, and its log in storage may lag behind; read its version from the catalog (via='catalog') or by SQL (via='sql')"
-        )
+def _retention(commit_info: dict[str, Any]) -> timedelta | None:
+    """How long files out of use are kept: what was asked for, else the table's own (`deletedFileRetentionDuration`)."""
+    given = commit_info.get("operationParameters")
+    if not isinstance(given, dict):
+        return None
+    for name in ("specifiedRetentionMillis", "defaultRetentionMillis"):
+        try:
+            return timedelta(milliseconds=int(given[name]))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue
+    return None
 
 
 def _actions(commit: bytes, *, whole: bool) -> Iterator[dict[str, Any] | None]:

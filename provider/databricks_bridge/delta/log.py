@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from databricks_bridge.core.errors import HistoryGap, Unavailable
 from databricks_bridge.delta.files import Files, Listed
+from databricks_bridge.delta.history import gap_of
 from databricks_bridge.delta.look import Look
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
 from databricks_bridge.delta.names import offset
@@ -31,13 +32,15 @@ LIST_EVERY = timedelta(hours=1)
 PAUSE = timedelta(minutes=5)
 """No look for so long, and the next one lists."""
 _MARKS = 8
+_REACH = 100
+"""How far before a version its checkpoint is looked for first; writers make one every 10 commits, by default."""
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Seen:
     """What the looks so far have found. `tag` is the one of the file that proves `latest.version`.
 
@@ -143,7 +146,38 @@ class DeltaLog:
                     operation=head.operation,
                     carries_data=head.carries_data,
                     committed_at=there[version].modified,
+                    change_data_feed=head.metadata.change_data_feed if head.metadata else None,
+                    deletes_older_than=head.deletes_older_than,
                 )
+
+    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+        """See `VersionSource.gap`."""
+        gap = await gap_of(self.commits(from_exclusive, to_inclusive), lambda: self._feed_at(from_exclusive))
+        start = from_exclusive + 1
+        if gap is None and not await self._can_build(start) and await self._feed_at(to_inclusive):
+            return (
+                f"the change feed is read from the table as of version {start}, which cannot be built any more: no "
+                "complete checkpoint at or before it is in the log"
+            )
+        return gap
+
+    async def _can_build(self, version: int) -> bool:
+        """Whether a reader can build the table as of `version`, listing back no further than to the checkpoint it needs."""
+        files, reach = Files(await self._open_store(), self._where), _REACH
+        while True:
+            from_start = reach > version
+            segment = await collect(files.list(None if from_start else offset(version - reach)))
+            base = max((one for one in segment.checkpoints if one <= version), default=None)
+            if base is not None or from_start:
+                return all(one in segment.commits for one in range(0 if base is None else base + 1, version + 1))
+            reach *= 8
+
+    async def _feed_at(self, version: int) -> bool | None:
+        """Whether changes were recorded at `version`; None where the log does not reach back to what says so."""
+        look = Look(Files(await self._open_store(), self._where))
+        look.listed = await collect(look.files.list(None))
+        found = await look.metadata(version, down_to=-1)
+        return found.change_data_feed if found else None
 
     async def _segment(self, look: Look, known: int | None) -> Segment:
         """The end of the log, from the version last seen if that is still the same file, else from a checkpoint."""
@@ -164,13 +198,13 @@ class DeltaLog:
     async def _study(self, look: Look, segment: Segment, version: int, seen: _Seen | None) -> _Seen:
         """Reads what is new: the newest commit, and the metadata id as far back as it may have changed."""
         before = -1 if seen is None else seen.latest.version
-        metadata_id = await look.metadata_id(version, down_to=before)
-        if metadata_id is None and seen is not None:
-            metadata_id = seen.latest.metadata_id
+        found = await look.metadata(version, down_to=before)
+        metadata_id = found.id if found else seen.latest.metadata_id if seen else None
         if metadata_id is None:
             # the listing began above the last metaData
             segment = await look.from_checkpoint()
-            metadata_id = await look.metadata_id(version, down_to=-1)
+            found = await look.metadata(version, down_to=-1)
+            metadata_id = found.id if found else None
         await look.head(version)
         proof = _proof(segment, version)
         if proof is None:

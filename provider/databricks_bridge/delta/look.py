@@ -11,6 +11,7 @@ from databricks_bridge.core.errors import HistoryGap, NotAuthenticated, NotFound
 from databricks_bridge.delta import metadata
 from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
 from databricks_bridge.delta.files import Files
+from databricks_bridge.delta.metadata import Metadata
 from databricks_bridge.delta.names import LAST_CHECKPOINT, commit_path, offset
 from databricks_bridge.delta.segment import Segment, collect
 
@@ -100,29 +101,29 @@ class Look:
         self.fingerprints[version] = hashlib.sha256(content).hexdigest()
         return read_head(content, whole=version in self._whole)
 
-    async def metadata_id(self, version: int, *, down_to: int) -> str | None:
-        """The id in force at `version`: the newest one set in (down_to, version]; None when none was set there."""
+    async def metadata(self, version: int, *, down_to: int) -> Metadata | None:
+        """What is in force at `version`: the newest that was set in (down_to, version]; None when none was set there."""
         at, step = version, 1
         changes = down_to >= 0
         down_to = max(down_to, min([*self.listed.commits, *self.listed.checkpoints], default=0) - 1)
         while at > down_to:
             batch = range(at, max(at - step, down_to), -1)
-            for found in await asyncio.gather(*(self._metadata_id_at(one, changes) for one in batch)):
+            for found in await asyncio.gather(*(self._metadata_at(one, changes) for one in batch)):
                 if found is not None:
                     return found
             at, step = at - len(batch), min(step * 2, _READS_AT_ONCE)
         return None
 
-    async def _metadata_id_at(self, version: int, changes: bool) -> str | None:
-        """The id that is set at `version`, or with `changes` only where this version may have changed it."""
+    async def _metadata_at(self, version: int, changes: bool) -> Metadata | None:
+        """What is set at `version`, or with `changes` only where this version may have changed its id."""
         listed, head = self.listed, self._heads.get(version)
         if changes and head is not None and version in self._whole:
-            return head.metadata_id
+            return head.metadata
         if version in listed.checksums and (found := await metadata.from_checksum(self.files, version)):
             return found
         if version in listed.commits and (head := await self.head(version)):
-            if head.metadata_id:
-                return head.metadata_id
+            if head.metadata:
+                return head.metadata
             unseen = version not in self._whole and not (version > 0 and head.keeps_metadata_id)
             if unseen and (found := await metadata.from_rest_of_commit(self.files, version)):
                 return found

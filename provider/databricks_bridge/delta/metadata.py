@@ -1,22 +1,51 @@
-"""Where a table's metadata id can be read from, other than a commit: a version checksum, a checkpoint."""
+"""What is read of a table's metadata, and where it can be read from other than a commit: a version checksum, a checkpoint."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
-from databricks_bridge.core.errors import BadAnswer, NotFound
-from databricks_bridge.delta.commits import refuse_catalog_managed
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound
 from databricks_bridge.delta.files import Files, Listed
 from databricks_bridge.delta.names import checksum_path, commit_path
 
 _METADATA_PREFIX = b'{"metaData"'
+_CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+_FEED = "delta.enableChangeDataFeed"
 
 
-async def from_checksum(files: Files, version: int) -> str | None:
-    """The id in `<version>.crc`; None when the file says nothing of it, is broken or is gone."""
+@dataclass(frozen=True)
+class Metadata:
+    """The id of a table's metadata, and whether its changes are recorded (`delta.enableChangeDataFeed`)."""
+
+    id: str
+    change_data_feed: bool
+
+    @classmethod
+    def of(cls, action: Any) -> Self | None:
+        """From a `metaData` action; None where it is none."""
+        if not isinstance(action, dict) or not action.get("id"):
+            return None
+        settings = action.get("configuration") or {}
+        # a map column comes out of Parquet as pairs
+        settings = dict(settings) if isinstance(settings, list | dict) else {}
+        return cls(str(action["id"]), str(settings.get(_FEED)).lower() == "true")
+
+
+def refuse_catalog_managed(protocol: dict[str, Any]) -> None:
+    """Raises InvalidArgument when this protocol action says that the catalog, not the log, knows the newest commit."""
+    if _CATALOG_MANAGED & {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}:
+        raise InvalidArgument(
+            "the table is catalog-managed (table feature catalogManaged): its newest commits are known to Unity "
+            "Catalog alone, and its log in storage may lag behind; read its version from the catalog (via='catalog') or by SQL (via='sql')"
+        )
+
+
+async def from_checksum(files: Files, version: int) -> Metadata | None:
+    """What `<version>.crc` says; None when it says nothing of it, is broken or is gone."""
     try:
         checksum = json.loads(await files.whole(checksum_path(version)))
     except (NotFound, ValueError):
@@ -25,30 +54,30 @@ async def from_checksum(files: Files, version: int) -> str | None:
         return None
     if isinstance(checksum.get("protocol"), dict):
         refuse_catalog_managed(checksum["protocol"])
-    return _id_of(checksum.get("metadata"))
+    return Metadata.of(checksum.get("metadata"))
 
 
-async def from_rest_of_commit(files: Files, version: int) -> str | None:
-    """The id in a commit whose beginning shows none: some writers put metaData behind the files."""
+async def from_rest_of_commit(files: Files, version: int) -> Metadata | None:
+    """What a commit says whose beginning shows none: some writers put metaData behind the files."""
     async for line in files.lines(commit_path(version)):
         if line.replace(b" ", b"").startswith(_METADATA_PREFIX):
-            return _id_of(json.loads(line)["metaData"])
+            return Metadata.of(json.loads(line)["metaData"])
     return None
 
 
-async def from_checkpoint(files: Files, parts: Sequence[Listed]) -> str | None:
-    """The id in a checkpoint of any kind. Reads only the column it needs."""
+async def from_checkpoint(files: Files, parts: Sequence[Listed]) -> Metadata | None:
+    """What a checkpoint of any kind says. Reads only the columns it needs."""
     for part in parts:
         if part.path.endswith(".json"):
             async for line in files.lines(part.path):
                 if line.replace(b" ", b"").startswith(_METADATA_PREFIX):
-                    return _id_of(json.loads(line)["metaData"])
-        elif found := await asyncio.to_thread(_parquet_metadata_id, files, part):
+                    return Metadata.of(json.loads(line)["metaData"])
+        elif found := await asyncio.to_thread(_in_parquet, files, part):
             return found
     return None
 
 
-def _parquet_metadata_id(files: Files, part: Listed) -> str | None:
+def _in_parquet(files: Files, part: Listed) -> Metadata | None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -58,11 +87,8 @@ def _parquet_metadata_id(files: Files, part: Listed) -> str | None:
             "install apache-airflow-provider-databricks-bridge[local], or pyarrow"
         ) from error
     try:
-        column = pq.ParquetFile(files.reader(part.path)).read(columns=["metaData.id"]).column("metaData")
+        checkpoint = pq.ParquetFile(files.reader(part.path))
+        column = checkpoint.read(columns=["metaData.id", "metaData.configuration"]).column("metaData")
     except (pa.ArrowException, KeyError, OSError) as error:
         raise BadAnswer(f"{part.path} of {files.where} is not a checkpoint that can be read: {error}") from error
-    return next((found for row in column.to_pylist() if (found := _id_of(row))), None)
-
-
-def _id_of(metadata: Any) -> str | None:
-    return str(metadata["id"]) if isinstance(metadata, dict) and metadata.get("id") else None
+    return next((found for row in column.to_pylist() if (found := Metadata.of(row))), None)

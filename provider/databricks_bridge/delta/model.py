@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LatestVersion:
     """The newest version of a Delta table, and the identity of the table that has it.
 
@@ -32,12 +32,18 @@ class LatestVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitSummary:
-    """One commit, as far as its first 64 KiB tell. `operation` is None where the writer left commitInfo out."""
+    """One commit, as far as its first 64 KiB tell. `operation` is None where the writer left commitInfo out.
+
+    `change_data_feed` is what the commit's metaData sets it to, None where it has none. `deletes_older_than` is the retention
+    of a VACUUM: files that were out of use for longer are gone.
+    """
 
     version: int
     operation: str | None
     carries_data: bool
     committed_at: datetime | None = None
+    change_data_feed: bool | None = None
+    deletes_older_than: timedelta | None = None
 
 
 @runtime_checkable
@@ -57,4 +63,8 @@ class VersionSource(Protocol):
 
         Raises HistoryGap when one of them is no longer in the log.
         """
+        ...
+
+    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+        """Why the changes in (from_exclusive, to_inclusive] cannot be read any more; None where nothing says so."""
         ...

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, NotFound, NotPermitted
-from databricks_bridge.delta.identifiers import plain
+from databricks_bridge.delta.entries import entry_of
+from databricks_bridge.delta.identifiers import plain, split
 from databricks_bridge.delta.locations import Kind, Location, parse_location
 from databricks_bridge.delta.log import DeltaLog
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
@@ -17,7 +19,13 @@ from databricks_bridge.delta.vending import TableStore
 if TYPE_CHECKING:
     from databricks_bridge.workspace.client import Workspace
 
-_RECHECK = timedelta(minutes=5)
+RECHECK = timedelta(hours=1)
+"""How often a name is looked up where nothing calls for it: all tables of a schema at one time, so that it is listed once.
+
+What this loses: a table that was dropped and made anew elsewhere, whose old files can still be read with credentials that
+are still good, is told up to an hour late. Nothing runs on it meanwhile: a consumer looks its names up itself.
+"""
+_DAY_ONE = datetime(2026, 1, 1, tzinfo=UTC)
 _DELTA_FORMATS = ("DELTA", "DELTA_UNIFORM_ICEBERG", "DELTA_UNIFORM_HUDI")
 _CATALOG_MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 _NO_LOG = {
@@ -32,7 +40,13 @@ _NO_LOG = {
 
 
 class NamedTable:
-    """A table of Unity Catalog, by its log; a VersionSource. The name is looked up again every five minutes."""
+    """A table of Unity Catalog, by its log; a VersionSource.
+
+    The name is looked up again each hour, and at once where the log is refused, gone or empty.
+    """
+
+    # a triggerer may hold many thousands
+    __slots__ = ("_check_at", "_log", "_name", "_now", "_place", "_region_of", "_store", "_turn", "_workspace")
 
     def __init__(
         self,
@@ -44,7 +58,7 @@ class NamedTable:
     ) -> None:
         self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
         self._turn = asyncio.Lock()
-        self._checked: datetime | None = None
+        self._check_at: datetime | None = None
         self._place: tuple[str, Location] | None = None
         self._store: TableStore | None = None
         self._log: DeltaLog | None = None
@@ -71,6 +85,11 @@ class NamedTable:
         async for commit in log.commits(from_exclusive, to_inclusive):
             yield commit
 
+    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+        """See `VersionSource.gap`."""
+        log, _ = await self._current()
+        return await log.gap(from_exclusive, to_inclusive)
+
     async def resolve(self) -> DeltaLog:
         """Looks the name up in the catalog, now, and asks for new credentials at the next look."""
         async with self._turn:
@@ -86,17 +105,28 @@ class NamedTable:
             self._place = (table_id, location)
             self._store = TableStore(self._workspace, table_id, location, now=self._now, region_of=self._region_of)
             self._log = DeltaLog(self._store.open, self._name, table_id=table_id or None, now=self._now)
-        self._checked = self._now()
+        self._check_at = next_check(self._now(), self._name)
         return self._log
 
     async def _current(self) -> tuple[DeltaLog, bool]:
         async with self._turn:
-            if self._log is None or self._checked is None or self._now() - self._checked >= _RECHECK:
-                return await self._resolve(), True
+            if (
+                self._log is None
+                or self._check_at is None
+                or not timedelta(0) <= self._check_at - self._now() <= RECHECK
+            ):
+                return self.adopt(await entry_of(self._workspace, self._name)), True
             return self._log, False
 
     async def _resolve(self) -> DeltaLog:
         return self.adopt(await self._workspace.get_table(plain(self._name)))
+
+
+def next_check(now: datetime, name: str) -> datetime:
+    """When the name is to be looked up again: once in `RECHECK`, at a moment of its schema's own."""
+    schema = ".".join(split(name)[:2])
+    phase = RECHECK * (int.from_bytes(hashlib.sha256(schema.encode()).digest()[:4], "big") / 2**32)
+    return now + RECHECK - (now - _DAY_ONE - phase) % RECHECK
 
 
 def catalog_managed(entry: dict[str, Any]) -> bool:

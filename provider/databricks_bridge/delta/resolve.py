@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.delta import credentials, views
+from databricks_bridge.delta.entries import entry_of
 from databricks_bridge.delta.files import Files
-from databricks_bridge.delta.identifiers import plain
 from databricks_bridge.delta.locations import Kind, is_location, open_folder, parse_location
 from databricks_bridge.delta.log import DeltaLog
 from databricks_bridge.delta.model import VersionSource
@@ -46,7 +46,7 @@ async def open_table(
     Without `via` the table's kind chooses: a catalog-managed table is asked for at the catalog, any other is read from
     its log; a view stands for the one table under it. `via="sharing"` (with `profile`; the name is then
     `share.schema.table`) and `via="sql"` (with `warehouse`, its name, or `warehouse_id`; it wakes that warehouse) are
-    used only when asked for. The catalog's entry is looked up now and again every five minutes, so that another table
+    used only when asked for. The catalog's entry is looked up now and again each hour, so that another table
     under the name shows as another `table_id`; storage credentials are renewed five minutes before they expire.
 
     Raises InvalidArgument for what has no version that can be read this way, naming the way that can, and NotFound,
@@ -65,7 +65,7 @@ async def open_table(
         from databricks_bridge.delta.sql import SqlTable
 
         return SqlTable(workspace, full_name, warehouse=warehouse, warehouse_id=warehouse_id)
-    name, entry = await _under_view(workspace, full_name, await workspace.get_table(plain(full_name)))
+    name, entry = await _under_view(workspace, full_name, await entry_of(workspace, full_name))
     if via == "catalog" or (via is None and catalog_managed(entry)):
         return _open_managed(workspace, name, entry, now=now, region_of=region_of)
     table = NamedTable(workspace, name, now=now, region_of=region_of)

@@ -133,6 +133,10 @@ class SharedTable:
         for version in range(from_exclusive + 1, to_inclusive + 1):
             yield CommitSummary(version=version, operation=None, carries_data=True)
 
+    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+        """See `VersionSource.gap`. The version call tells nothing of the kind."""
+        return None
+
     async def _version(self) -> int:
         profile = self._profile
         if profile.expires_at is not None and self._now() >= profile.expires_at:

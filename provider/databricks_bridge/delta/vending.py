@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from databricks_bridge.delta import credentials
 from databricks_bridge.delta.locations import Kind, Location, open_folder
+from databricks_bridge.delta.small_reads import SmallReads, usable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
     from databricks_bridge.workspace.client import Workspace
 
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 _AHEAD = timedelta(minutes=5)
 
 
 class TableStore:
     """Opens the store of a table's folder, rooted there; credentials are renewed five minutes before they expire."""
+
+    # a triggerer may hold many thousands
+    __slots__ = ("_location", "_now", "_region", "_region_of", "_store", "_table_id", "_until", "_workspace")
 
     def __init__(
         self,
@@ -49,8 +59,18 @@ class TableStore:
             if self._location.kind is Kind.S3 and self._region is None:
                 self._region = await self._find_region()
             self._until = credentials.expires(answer, now)
-            self._store = credentials.open_store(self._location, answer, until=self._until, region=self._region)
+            self._store = self._opened(answer, self._until)
         return self._store
+
+    def _opened(self, answer: dict[str, Any], until: datetime) -> ObjectStore:
+        location, region = self._location, self._region
+        make = partial(credentials.open_store, location, answer, until=until, region=region)
+        keys = answer.get("aws_temp_credentials")
+        if location.kind is not Kind.S3 or region is None or not isinstance(keys, dict) or not usable(region):
+            return make()
+        place = f"{location.bucket}/{location.path}".rstrip("/")
+        # what our log reader asks of a store, it has
+        return cast("ObjectStore", SmallReads(self._workspace, place, keys, region, make, _utc_now))
 
     async def _find_region(self) -> str | None:
         """The bucket's region; where S3 does not tell, the metastore's, which is nearly always the same."""

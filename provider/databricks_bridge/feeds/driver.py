@@ -11,6 +11,8 @@ from typing import Any
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.around import begin_commit
+from databricks_bridge.core.backfill import EPOCH as BACKFILL
+from databricks_bridge.core.cancelling import cancelled, is_run_of
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
@@ -19,6 +21,7 @@ from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.steps import Step
 from databricks_bridge.feeds.look import Looker
+from databricks_bridge.feeds.shares import check_readers
 from databricks_bridge.ledgers.protocol import Ledger
 from databricks_bridge.workspace.client import Workspace
 
@@ -67,6 +70,25 @@ class Driver:
         """Commit the open claim of this token, which other tasks worked on. Raises ClaimUndecided, LedgerError."""
         return await self._drive(begin_commit(token), follow=True)
 
+    async def do(self, act: acts.Act) -> acts.Observation:
+        """Do one act, for who takes the steps himself."""
+        return await self._do(act)
+
+    async def cancel(self, run_id: int, why: str) -> bool:
+        """Cancel the run of the open claim and record it; False, and nothing done, for a run that is over or another's."""
+        record = await self.ledger.read()
+        if record is None or not is_run_of(record, run_id):
+            return False
+        seen = await self._do(acts.GetRun(run_id))
+        if not isinstance(seen, acts.RunSeen) or seen.outcome.ending is not Ending.ACTIVE:
+            return False
+        await self._workspace.cancel_run(run_id)
+        while record is not None and is_run_of(record, run_id):
+            if isinstance(await self._do(acts.WriteRecord(cancelled(record, why, self.now()))), acts.RecordWritten):
+                break
+            record = await self.ledger.read()
+        return True
+
     async def _drive(self, first: Step, follow: bool) -> acts.Finish | acts.AwaitRun | acts.Pause:
         memory, act = first
         while True:
@@ -86,11 +108,15 @@ class Driver:
                 return await self._write(record)
             case acts.Look(record):
                 await self._check_job()
-                return acts.Looked(await self.looker.look(self.plan.spec, record.watermarks if record else {}))
+                marks = record.watermarks if record else {}
+                looked = acts.Looked(await self.looker.look(self.plan.spec, marks, thorough=True))
+                if self.target is not None:
+                    await check_readers(self.looker.workspace, self.target, self.plan.spec, marks)
+                return looked
             case acts.Survey():
                 return acts.Surveyed(await self._survey())
-            case acts.Prove(claim, run_id):
-                return await self.prove(claim, run_id)
+            case acts.Prove():
+                return await self._proved(act)
             case acts.StartRun(claim):
                 return await self._start(claim)
             case acts.FindRun(claim):
@@ -141,8 +167,10 @@ class Driver:
         return acts.RunStarted(run_id)
 
     async def _survey(self) -> int | None:
+        names = (self.plan.spec.name, *self.plan.spec.formerly)
         async for run in self._workspace.list_runs(job_id=self.plan.target.job_id):
-            if of_run(run).get(SUBSCRIPTION) == self.plan.spec.name:
+            given = of_run(run)
+            if given.get(SUBSCRIPTION) in names and given.get("bridge_epoch") != BACKFILL:
                 return int(run["run_id"])
         return None
 
@@ -162,6 +190,17 @@ class Driver:
         outcome = outcome_of(run)
         error = await self._error_of(run) if outcome.ending is Ending.FAILED else ""
         return acts.RunSeen(run_id, outcome, of_run(run), error)
+
+    async def _proved(self, act: acts.Prove) -> acts.Proved:
+        try:
+            return await self.prove(act.claim, act.run_id)
+        except Unavailable:
+            raise
+        except Exception as error:
+            if not act.gone:
+                raise
+            log.warning("run %s is gone, and its postcondition cannot tell", act.run_id, exc_info=True)
+            return acts.Proved(False, f"its postcondition cannot tell: {error}", certain=False)
 
     async def _await(self, run_id: int) -> acts.RunSeen | acts.RunGone:
         warned = False

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Self
 
-from databricks_bridge.core.pending import Finding, TableFinding
+from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding
 from databricks_bridge.core.positions import Position, TablePosition
-from databricks_bridge.core.sources import DeltaTable
+from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
-from databricks_bridge.delta.model import VersionSource
-from databricks_bridge.feeds.runs import look_at_runs
+from databricks_bridge.delta.model import LatestVersion, VersionSource
+from databricks_bridge.feeds.runs import LiveRuns, look_at_runs
+from databricks_bridge.feeds.shares import open_reader, reader_version
 from databricks_bridge.feeds.versions import source_of
 from databricks_bridge.workspace.client import Workspace
 
@@ -23,9 +24,11 @@ class Looker:
     """Keeps one client for each workspace and one version source for each table, as long as it is open."""
 
     def __init__(self, open_workspace: OpenWorkspace) -> None:
-        self._open_workspace = open_workspace
+        self.open_workspace = open_workspace
         self._workspaces: dict[str, Workspace] = {}
         self._tables: dict[tuple[str, str], VersionSource] = {}
+        self._gaps: dict[tuple[str, str, int, int], str | None] = {}
+        self._readers: dict[DeltaTable, VersionSource | None] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -37,25 +40,31 @@ class Looker:
     async def workspace(self, databricks_conn_id: str) -> Workspace:
         """The open client of this connection."""
         if databricks_conn_id not in self._workspaces:
-            client = await self._open_workspace(databricks_conn_id)
+            client = await self.open_workspace(databricks_conn_id)
             self._workspaces[databricks_conn_id] = await self._stack.enter_async_context(client)
         return self._workspaces[databricks_conn_id]
 
-    async def look(self, spec: SubscriptionSpec, watermarks: Mapping[str, Position]) -> dict[str, Finding]:
-        """The findings of all sources by alias. Raises what a source raises: NotFound, NotPermitted, Unavailable."""
+    async def look(
+        self, spec: SubscriptionSpec, watermarks: Mapping[str, Position], *, thorough: bool = False
+    ) -> dict[str, Finding]:
+        """The findings of all sources by alias; `thorough` asks too whether what is new can still be read, commit by commit.
+
+        Raises what a source raises: NotFound, NotPermitted, Unavailable.
+        """
         findings: dict[str, Finding] = {}
         for source in spec.sources:
             mark = watermarks.get(source.alias)
             if isinstance(source, DeltaTable):
-                findings[source.alias] = await self._look_at_table(source, mark)
+                findings[source.alias] = await self._look_at_table(source, mark, thorough)
             else:
-                findings[source.alias] = await look_at_runs(
-                    await self.workspace(source.databricks_conn_id), source, mark
-                )
+                findings[source.alias] = await self._look_at_runs(source, mark)
         return findings
 
-    async def _look_at_table(self, source: DeltaTable, mark: Position | None) -> TableFinding:
-        known = mark.version if isinstance(mark, TablePosition) and mark.version >= 0 else None
+    async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
+        return await look_at_runs(LiveRuns(await self.workspace(source.databricks_conn_id)), source, mark)
+
+    async def _look_at_table(self, source: DeltaTable, mark: Position | None, thorough: bool) -> TableFinding:
+        known = mark.at if isinstance(mark, TablePosition) and mark.version >= 0 else None
         latest = await (await self._table(source)).latest(known)
         if known is not None and (latest is None or latest.version < known):
             # The name may belong to another table by now, in another place and with another id.
@@ -64,7 +73,23 @@ class Looker:
         if latest is None:
             return TableFinding(None, None, None)
         position = TablePosition(latest.version, latest.table_id, latest.metadata_id, latest.fingerprint)
-        return TableFinding(position, latest.data_version, latest.committed_at, latest.known_fingerprint)
+        gap = None
+        if thorough and known is not None and latest.data_version is not None:
+            gap = await self._gap(source, known, latest.version)
+        there = await self._reader_version(source, latest) if latest.data_version is not None else None
+        return TableFinding(position, latest.data_version, latest.committed_at, latest.known_fingerprint, gap, there)
+
+    async def _reader_version(self, source: DeltaTable, latest: LatestVersion) -> int | None:
+        if source not in self._readers:
+            self._readers[source] = await open_reader(self.workspace, source)
+        reader = self._readers[source]
+        return None if reader is None else await reader_version(reader, latest)
+
+    async def _gap(self, source: DeltaTable, known: int, to: int) -> str | None:
+        key = (source.databricks_conn_id, source.table, known, to)
+        if key not in self._gaps:
+            self._gaps[key] = await (await self._table(source)).gap(known, to)
+        return self._gaps[key]
 
     async def _table(self, source: DeltaTable) -> VersionSource:
         key = (source.databricks_conn_id, source.table)

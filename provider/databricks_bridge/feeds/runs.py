@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameters import of_run
@@ -38,6 +38,37 @@ class TriggeredRun:
         return {**vars(self), "job_parameters": dict(self.job_parameters)}
 
 
+class Runs(Protocol):
+    """Who is asked for runs: a workspace, or the feed of one."""
+
+    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
+        """The job's id. Raises NotFound, InvalidArgument."""
+        ...
+
+    def list_runs(
+        self, *, job_id: int, start_time_from_ms: int, completed_only: bool = False
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """Runs of the job, newest start first."""
+        ...
+
+
+@dataclass(frozen=True)
+class LiveRuns:
+    """The runs of a workspace, asked for anew each time."""
+
+    workspace: Workspace
+
+    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
+        return await job_of(self.workspace, job_id, job_name)
+
+    def list_runs(
+        self, *, job_id: int, start_time_from_ms: int, completed_only: bool = False
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        return self.workspace.list_runs(
+            job_id=job_id, start_time_from_ms=start_time_from_ms, completed_only=completed_only
+        )
+
+
 async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None) -> int:
     """The job's id, looked up by its exact name where only that is given. Raises NotFound, InvalidArgument."""
     if job_id is not None:
@@ -45,13 +76,13 @@ async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None)
     return await workspace.find_job(str(job_name))
 
 
-async def look_at_runs(workspace: Workspace, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
+async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
     """All finished runs above the mark; those of the wanted trigger and result count, the others are only done."""
-    job_id = await job_of(workspace, source.job_id, source.job_name)
+    job_id = await runs.job_of(source.job_id, source.job_name)
     known = mark if isinstance(mark, RunsPosition) else RunsPosition(0)
     finished: list[Mapping[str, Any]] = []
     open_starts: list[int] = []
-    async for run in workspace.list_runs(job_id=job_id, start_time_from_ms=known.low_water_ms):
+    async for run in runs.list_runs(job_id=job_id, start_time_from_ms=known.low_water_ms):
         if outcome_of(run).ending is Ending.ACTIVE:
             open_starts.append(run["start_time"])
         else:
@@ -65,12 +96,13 @@ async def look_at_runs(workspace: Workspace, source: TriggeredRuns, mark: Positi
     return RunsFinding(RunsPosition(low_water, done), tuple(run["run_id"] for run in counted), changed_at)
 
 
-async def next_run(workspace: Workspace, wanted: TriggeredRuns, job_id: int, since: datetime) -> TriggeredRun | None:
+async def next_run(runs: Runs, wanted: TriggeredRuns, since: datetime) -> TriggeredRun | None:
     """The first run that matches and ended at or after `since`; None while there is none."""
+    job_id = await runs.job_of(wanted.job_id, wanted.job_name)
     since_ms = int(since.timestamp() * 1000)
     from_ms = since_ms - int(LONGEST_RUN.total_seconds() * 1000)
     found: Mapping[str, Any] | None = None
-    async for run in workspace.list_runs(job_id=job_id, completed_only=True, start_time_from_ms=max(0, from_ms)):
+    async for run in runs.list_runs(job_id=job_id, completed_only=True, start_time_from_ms=max(0, from_ms)):
         ended_in_time = run.get("end_time", 0) >= since_ms
         if ended_in_time and matches(run, wanted) and (found is None or run["end_time"] <= found["end_time"]):
             found = run

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from databricks_bridge.core.closing import refuse_closed
 from databricks_bridge.core.emission import Sent, after_sending, may_send, revision_of
 from databricks_bridge.core.errors import SourceError
 from databricks_bridge.core.policy import Hold, Ready
@@ -31,6 +32,7 @@ class Watch:
     async def look(self) -> dict[str, Any] | None:
         """The payload of an event that is due now, or None. Raises what the ledger or a workspace raises."""
         record = await self.read()
+        refuse_closed(record)
         if not may_send(record, self.sent, self.now(), self.resend_after):
             return None
         reason = ready_at_once(self.spec, record)

@@ -104,12 +104,12 @@ def open_keep(address: Address, *, airflow: Callable[[], Keep], workspace: OpenW
 
         return ObjectStoreKeep(address.url)
     from databricks_bridge.ledgers.control_table import ControlTableKeep
-    from databricks_bridge.ledgers.statements import Warehouse
+    from databricks_bridge.workspace.statements import Warehouse
 
     where = address
 
     async def warehouse() -> Warehouse:
-        return Warehouse(await workspace(where.databricks_conn_id), where.warehouse_id)
+        return Warehouse(await workspace(where.databricks_conn_id), where.warehouse_id, wait_seconds=10)
 
     return ControlTableKeep(warehouse, address.schema)
 

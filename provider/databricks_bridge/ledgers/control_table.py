@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from databricks_bridge.core.errors import InvalidArgument, LedgerError
+from databricks_bridge.core.errors import InvalidArgument, LedgerError, Unavailable, WorkspaceError
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import Record, record_from_json
 from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
-from databricks_bridge.ledgers.statements import Row, Warehouse
+from databricks_bridge.workspace.statements import Row, Warehouse
 
 OpenWarehouse = Callable[[], Awaitable[Warehouse]]
 
@@ -51,7 +51,13 @@ class ControlTableKeep:
         return {str(row["source"]): int(row["last_version"]) for row in rows if row["last_version"] is not None}
 
     async def execute(self, statement: str, **parameters: str | int) -> list[Row]:
-        """One statement on the warehouse, after the tables are there."""
+        """One statement on the warehouse, after the tables are there. Raises LedgerError, and Unavailable."""
+        try:
+            return await self._execute(statement, **parameters)
+        except WorkspaceError as error:
+            raise LedgerError(f"the control tables cannot be used: {error}") from error
+
+    async def _execute(self, statement: str, **parameters: str | int) -> list[Row]:
         if self._warehouse is None:
             self._warehouse = await self._open()
         if not self._made:
@@ -92,10 +98,10 @@ class ControlTableLedger:
         if not follows(record, await self.read()):
             raise lost(record)
         nonce = self._keep.nonce()
-        failed: LedgerError | None = None
+        failed: LedgerError | Unavailable | None = None
         try:
             await self._put(record, nonce)
-        except LedgerError as error:
+        except (LedgerError, Unavailable) as error:
             # A conflict with another writer's commit, or an answer that was lost: only the row can tell.
             failed = error
         row = await self._row()

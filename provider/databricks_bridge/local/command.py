@@ -42,6 +42,7 @@ async def _run(home: Path, specs: list[WorkspaceSpec], engine: Engine, time_scal
     def stop(number: int) -> None:
         # Once: a second cancel would cut the clean-up short and leave the JVM behind.
         if not asked:
+            print("Stopping: notebooks, then Spark.", flush=True)
             task.cancel()
         asked.append(number)
 
@@ -68,6 +69,7 @@ class _Spark:
         from databricks_bridge.local.engine.spark import SparkEngine
 
         jars = await asyncio.to_thread(prepare, lambda line: print(f"  {line}", flush=True))
+        print("  starting Spark, which takes some seconds", flush=True)
         self._engine = SparkEngine(self._root, jars)
         await self._engine.start()
 

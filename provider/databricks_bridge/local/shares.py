@@ -3,7 +3,8 @@
 Each shared table is a folder of its own whose log follows the provider's commit by commit, at once or, when held, only
 when told to. Files are hard links, so publishing costs no copy and keeps commit times. What is published is what a
 reader of a real share would see: after log cleanup or VACUUM at the provider, once the share has caught up, the
-reader has lost the same history. Publishing may be cut off at any point and be done again.
+reader has lost the same history. Without history the folder's log begins at the published version, each time anew: a
+checkpoint and that one commit. Publishing may be cut off at any point and be done again.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ _VERSIONED = re.compile(r"^(?:\d{20}\.)?(\d{20})\.(checkpoint\..+|crc|compacted\
 class Share:
     """A catalog of `metastore` (the reader's) that follows some schemas of a catalog of `source_metastore`.
 
-    `lag` is "none", published at once, or "held", published only when told to. Raises InvalidArgument.
+    `lag` is "none", published at once, or "held", published only when told to. Without `history` a reader sees the newest
+    published version and nothing of how it came about. The provider knows the share by the name of the catalog, so that
+    several metastores may read one. Raises InvalidArgument.
     """
 
     metastore: str
@@ -64,8 +67,6 @@ class Share:
             raise InvalidArgument(f"{self.metastore} cannot read a share of its own: name another source_metastore")
         if self.lag not in LAGS:
             raise InvalidArgument(f"lag is {self.lag!r}; use {' or '.join(LAGS)}")
-        if not self.history:
-            raise InvalidArgument("history false is not supported: the local workspace shares tables with history")
         if not self.schemas:
             raise InvalidArgument("schemas must name at least one schema of the source catalog")
 
@@ -92,6 +93,14 @@ class Shares:
         return sorted(
             (share for share in self._shares.values() if share.metastore == metastore), key=lambda s: s.catalog
         )
+
+    def given_by(self, metastore: str) -> dict[str, list[Share]]:
+        """The shares that this metastore provides, by name, each as all who read it."""
+        given: dict[str, list[Share]] = {}
+        for share in sorted(self._shares.values(), key=lambda s: (s.catalog, s.metastore)):
+            if share.source_metastore == metastore:
+                given.setdefault(share.catalog, []).append(share)
+        return given
 
     def put(self, share: Share) -> None:
         """Create or change a share, and publish it unless it is held.
@@ -123,7 +132,8 @@ class Shares:
                     _remove(folder)
             published: dict[str, int] = {}
             for schema in share.schemas:
-                for table, version in _publish_schema(source / schema, target / schema, max_commits):
+                tables = _publish_schema(source / schema, target / schema, max_commits, history=share.history)
+                for table, version in tables:
                     published[f"{schema}.{table}"] = version
             return published
 
@@ -155,7 +165,7 @@ def shown(share: Share) -> dict[str, Any]:
     return {**asdict(share), "schemas": list(share.schemas)}
 
 
-def _publish_schema(source: Path, target: Path, max_commits: int | None) -> Iterator[tuple[str, int]]:
+def _publish_schema(source: Path, target: Path, max_commits: int | None, *, history: bool) -> Iterator[tuple[str, int]]:
     target.mkdir(parents=True, exist_ok=True)
     for leftover in target.iterdir():
         if _LEFTOVER.match(leftover.name):
@@ -167,7 +177,8 @@ def _publish_schema(source: Path, target: Path, max_commits: int | None) -> Iter
     for name in sorted(tables):
         # Of a table that is dropped meanwhile, the next round takes the rest.
         with contextlib.suppress(FileNotFoundError):
-            version = publish_table(source / name, target / name, max_commits)
+            publish_one = publish_table if history else publish_snapshot
+            version = publish_one(source / name, target / name, max_commits)
             if version is not None:
                 yield name, version
 
@@ -199,6 +210,66 @@ def publish_table(source: Path, target: Path, max_commits: int | None = None) ->
         _remove(target)
     fresh.rename(target)
     return version
+
+
+def publish_snapshot(source: Path, target: Path, max_commits: int | None = None) -> int | None:
+    """Bring one table up to the provider's newest version, or by `max_commits`, and forget what was before it.
+
+    The checkpoint goes in first, whole: with it the new version is there, and only then does the old one go. A table that
+    was made again, or was shared with history, begins anew, and so does one that is shared with history again.
+    """
+    identity, last, available = table_id(source), _newest(target), _finished(source)
+    if identity is None or not available:
+        return None
+    kept = f"{identity} without history"
+    follows = last is not None and _source_of(target) == kept and last <= available[-1]
+    ahead = [version for version in available if not (follows and last is not None and version <= last)][:max_commits]
+    if not ahead and commit_versions(target) == [last]:
+        return last
+    base = _first_readable(source, available)
+    upto = max(base, ahead[-1] if ahead else available[-1])
+    scratch = target.with_name(f".publishing-{uuid.uuid4()}")
+    version = publish_table(source, scratch, len([one for one in available if base < one <= upto]) + 1)
+    if version is None:
+        return None
+    shutil.rmtree(scratch / "_change_data", ignore_errors=True)
+    _begin_at(scratch, version)
+    (scratch / _SOURCE_FILE).write_text(kept)
+    if follows:
+        _move_in(scratch, target)
+        shutil.rmtree(scratch)
+        return version
+    if target.exists():
+        _remove(target)
+    scratch.rename(target)
+    return version
+
+
+def _move_in(scratch: Path, target: Path) -> None:
+    """Data, then the checkpoint, then the rest of the log; and only then away with what was there."""
+    kept = {file.relative_to(scratch) for file in _data_files(scratch)}
+    for data in kept:
+        _link(scratch / data, target / data)
+    log_names = _log_names(scratch)
+    for name in sorted(log_names, key=lambda name: (".checkpoint." not in name, name)):
+        draft = target / "_delta_log" / f".{uuid.uuid4()}.tmp"
+        _link(scratch / "_delta_log" / name, draft)
+        os.replace(draft, target / "_delta_log" / name)
+    for name in _log_names(target) - log_names:
+        (target / "_delta_log" / name).unlink(missing_ok=True)
+    for file in list(_data_files(target)):
+        if file.relative_to(target) not in kept:
+            file.unlink(missing_ok=True)
+
+
+def _begin_at(table: Path, version: int) -> None:
+    """Leave of the log a checkpoint at its newest version and that commit."""
+    from deltalake import DeltaTable
+
+    DeltaTable(str(table)).create_checkpoint()
+    for name in _log_names(table):
+        if name not in ("_last_checkpoint", commit_name(version), f"{version:020d}.checkpoint.parquet"):
+            (table / "_delta_log" / name).unlink()
 
 
 def _bring(source: Path, target: Path, wanted: list[int], newest: int) -> int:

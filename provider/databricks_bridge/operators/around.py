@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from databricks_bridge.assets.inlets import with_inlet
 from databricks_bridge.core.errors import ClaimUndecided
+from databricks_bridge.operators.arguments import refuse_backfill
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,6 +42,7 @@ class SubscriptionClaimOperator(BaseOperator):
         self.subscription = subscription
 
     def execute(self, context: Context) -> dict[str, Any]:
+        refuse_backfill(context, self.subscription.name)
         finish = asyncio.run(self._claim(context))
         claim = finish.claim
         if claim is None:

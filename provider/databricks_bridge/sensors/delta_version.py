@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.core.positions import BEFORE_FIRST
 from databricks_bridge.core.sources import DeltaTable
-from databricks_bridge.sensors.since import since_of
+from databricks_bridge.operators.arguments import is_late
+from databricks_bridge.sensors.since import check_since, since_of
 from databricks_bridge.sensors.waiting import Answer, WaitingSensor
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class DeltaVersionSensor(WaitingSensor):
         super().__init__(**kwargs)
         if newer_than is not None and since is not None:
             raise InvalidArgument("DeltaVersionSensor takes newer_than or since, not both")
+        check_since(since)
+        if newer_than is not None and not is_late(newer_than):
+            _version(newer_than)
         self.table = table if isinstance(table, DeltaTable) else DeltaTable(table, databricks_conn_id)
         self.newer_than = newer_than
         self.since = since
@@ -77,5 +82,13 @@ class DeltaVersionSensor(WaitingSensor):
     def _wanted(self, context: Context) -> Wanted:
         from databricks_bridge.feeds.versions import Wanted
 
-        newer_than = None if self.newer_than is None else int(self.newer_than)
+        newer_than = None if self.newer_than is None else _version(self.newer_than)
         return Wanted(newer_than, since_of(self.since, context))
+
+
+def _version(value: object) -> int:
+    """A version as a number or digits; -1 is before the first commit. Raises InvalidArgument."""
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if text == str(BEFORE_FIRST) or text.isdecimal():
+        return int(text)
+    raise InvalidArgument(f"newer_than is {value!r}; give a version, from {BEFORE_FIRST} on")

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from databricks_bridge.core.sources import check_job, normalised_run_state, normalised_triggers
-from databricks_bridge.sensors.since import since_of
+from databricks_bridge.core.sources import check_job, check_text, normalised_run_state, normalised_triggers
+from databricks_bridge.operators.arguments import is_late, job_of_arguments
+from databricks_bridge.sensors.since import check_since, since_of
 from databricks_bridge.sensors.waiting import Answer, WaitingSensor
 
 if TYPE_CHECKING:
@@ -42,7 +43,12 @@ class DatabricksTriggeredRunSensor(WaitingSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_job(job_id, job_name, type(self).__name__)
+        if is_late(job_id) or is_late(job_name):
+            check_job(job_id, None if job_name is None else "known later", type(self).__name__)
+        else:
+            job_of_arguments(job_id, job_name, type(self).__name__)
+        check_since(since)
+        check_text(databricks_conn_id, "databricks_conn_id")
         self.databricks_conn_id = databricks_conn_id
         self.job_id = job_id
         self.job_name = job_name
@@ -51,23 +57,23 @@ class DatabricksTriggeredRunSensor(WaitingSensor):
         self.since = since
 
     async def _look_once(self, context: Context) -> Answer | None:
-        from databricks_bridge.feeds.runs import job_of, next_run
+        from databricks_bridge.feeds.runs import LiveRuns, next_run
         from databricks_bridge.hooks.databricks import open_workspace
 
         wanted, since = self._wanted(), since_of(self.since, context)
         async with await open_workspace(self.databricks_conn_id, budget_seconds=self._budget) as workspace:
-            job_id = await job_of(workspace, wanted.job_id, wanted.job_name)
-            run = await next_run(workspace, wanted, job_id, since)
+            run = await next_run(LiveRuns(workspace), wanted, since)
         self.log.info("%s", f"found run {run.run_id}" if run else f"no run of {wanted.job!r} since {since.isoformat()}")
         return None if run is None else run.to_json()
 
     def _trigger(self, context: Context, poll_interval: float, deadline: str) -> TriggeredRunTrigger:
         from databricks_bridge.triggers.triggered_run import TriggeredRunTrigger
 
+        job_id, job_name = job_of_arguments(self.job_id, self.job_name, type(self).__name__)
         return TriggeredRunTrigger(
             databricks_conn_id=self.databricks_conn_id,
-            job_id=None if self.job_id is None else int(self.job_id),
-            job_name=self.job_name,
+            job_id=job_id,
+            job_name=job_name,
             triggers=sorted(self.triggers),
             run_state=sorted(self.run_state),
             since=since_of(self.since, context).isoformat(),
@@ -86,10 +92,11 @@ class DatabricksTriggeredRunSensor(WaitingSensor):
     def _wanted(self) -> TriggeredRuns:
         from databricks_bridge.core.sources import TriggeredRuns
 
+        job_id, job_name = job_of_arguments(self.job_id, self.job_name, type(self).__name__)
         return TriggeredRuns(
             databricks_conn_id=self.databricks_conn_id,
-            job_id=None if self.job_id is None else int(self.job_id),
-            job_name=self.job_name,
+            job_id=job_id,
+            job_name=job_name,
             triggers=self.triggers,
             run_state=self.run_state,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,6 +38,12 @@ class WaitingSensor(BaseSensorOperator):
         """Seconds that one call to a workspace may take with all its retries: no longer than the sensor itself waits."""
         return min(LONGEST_CALL_SECONDS, max(SHORTEST_CALL_SECONDS, float(self.timeout)))
 
+    @property
+    def _longest_wait(self) -> timedelta:
+        """Until the deadline of a deferred wait: Airflow itself applies `execution_timeout` only to what runs in a worker."""
+        timeout = timedelta(seconds=self.timeout)
+        return timeout if self.execution_timeout is None else min(timeout, self.execution_timeout)
+
     @abstractmethod
     async def _look_once(self, context: Context) -> Answer | None:
         """The answer when the wait is over, else None. Raises what is wrong for good."""
@@ -65,7 +71,7 @@ class WaitingSensor(BaseSensorOperator):
         answer = asyncio.run(self._look_once(context))
         if answer is not None:
             return answer
-        timeout = timedelta(seconds=self.timeout)
+        timeout = self._longest_wait
         deadline = (datetime.now(UTC) + timeout).isoformat()
         self.defer(
             trigger=self._trigger(context, float(self.poke_interval), deadline),
@@ -76,12 +82,15 @@ class WaitingSensor(BaseSensorOperator):
         return None
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Answer:
-        """Take the trigger's event. Raises the error that it carries, or AirflowSensorTimeout at the deadline."""
+        """Take the trigger's event. Raises the error that it carries; at the deadline AirflowSensorTimeout, or
+        AirflowTaskTimeout where `execution_timeout` is the shorter one.
+        """
         from databricks_bridge.triggers.polling import raise_for
 
         raise_for(event)
         if event["status"] == "deadline":
-            raise AirflowSensorTimeout(f"{self._awaited}: not until {event['deadline']}")
+            ended = AirflowTaskTimeout if self._longest_wait < timedelta(seconds=self.timeout) else AirflowSensorTimeout
+            raise ended(f"{self._awaited}: not until {event['deadline']}")
         answer = self._answer(event)
         self.log.info("%s", answer)
         return answer

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from databricks_bridge.core.sources import DeltaTable
-from databricks_bridge.feeds.versions import Wanted, moved, source_of
-from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.feeds.versions import Wanted, moved
 from databricks_bridge.triggers.polling import PollingTrigger
-
-if TYPE_CHECKING:
-    from databricks_bridge.delta.model import VersionSource
-    from databricks_bridge.workspace.client import Workspace
 
 
 class DeltaVersionTrigger(PollingTrigger):
@@ -29,8 +24,6 @@ class DeltaVersionTrigger(PollingTrigger):
         self.table = table
         self.newer_than = newer_than
         self.since = since
-        self._workspace: Workspace | None = None
-        self._source: VersionSource | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -46,13 +39,5 @@ class DeltaVersionTrigger(PollingTrigger):
 
     async def _poll(self) -> dict[str, Any] | None:
         table = DeltaTable(**self.table)
-        if self._workspace is None:
-            self._workspace = await open_workspace(table.databricks_conn_id)
-        if self._source is None:
-            self._source = await source_of(self._workspace, table)
-        return await moved(self._source, table, Wanted(self.newer_than, datetime.fromisoformat(self.since)))
-
-    async def cleanup(self) -> None:
-        if self._workspace is not None:
-            workspace, self._workspace, self._source = self._workspace, None, None
-            await workspace.close()
+        source = await self._seat.table(table)
+        return await moved(source, table, Wanted(self.newer_than, datetime.fromisoformat(self.since)))

@@ -12,14 +12,21 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from databricks_bridge.core import errors
-from databricks_bridge.core.errors import BridgeError, NotAuthenticated, NotPermitted, Unavailable
+from databricks_bridge.core.errors import BadAnswer, BridgeError, NotAuthenticated, NotPermitted, Unavailable
+from databricks_bridge.feeds.seat import Seat
+from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.triggers.last_poll import note_poll
 
 SHORTEST_INTERVAL = 1.0
 USUAL_INTERVAL = 30.0
 """Seconds between polls: never less than the one, the other where the stored argument is none."""
 
 REFUSALS_BORNE = 5
-"""So many refusals in a row are taken for a token being changed; after that the wait ends with the error."""
+"""So many refusals in a row are taken for a token being changed, or a gateway that is; after that the wait ends with the
+error."""
+
+LAST_LOOK_SECONDS = 30.0
+"""A look may take until the deadline, and the last one at least so long."""
 
 
 class PollingTrigger(BaseTrigger):
@@ -36,24 +43,43 @@ class PollingTrigger(BaseTrigger):
         self.deadline = deadline
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self._taken: Seat | None = None
 
     @abstractmethod
     async def _poll(self) -> dict[str, Any] | None:
-        """One look: the payload when the wait is over, else None. May set `_wake_at` to look earlier."""
+        """One look: the payload when the wait is over, else None."""
+
+    @property
+    def _seat(self) -> Seat:
+        """Our place at the feeds that all triggers of this process share."""
+        if self._taken is None:
+            self._taken = Seat(open_workspace, self._interval())
+        return self._taken
 
     async def cleanup(self) -> None:
-        """Close what the polls keep open."""
+        """Leave the feeds."""
+        if self._taken is not None:
+            seat, self._taken = self._taken, None
+            await seat.close()
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next look: the feeds end it where they have news."""
+        await (self._sleep(seconds) if self._taken is None else self._taken.rest(seconds))
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         refusals = 0
         while True:
+            payload = None
             try:
-                payload = await self._poll()
+                async with asyncio.timeout(max(self._seconds_left(), LAST_LOOK_SECONDS)):
+                    payload = await self._poll()
                 refusals = 0
+                note_poll(type(self).__name__, self._now())
             except Unavailable as error:
                 self.log.warning("%s; looking again", error)
-                payload = None
-            except (NotAuthenticated, NotPermitted) as error:
+            except TimeoutError:
+                self.log.warning("the look was not done at the deadline")
+            except (BadAnswer, NotAuthenticated, NotPermitted) as error:
                 refusals += 1
                 self.log.warning("%s; refusal %s of %s", error, refusals, REFUSALS_BORNE)
                 payload = _error(error) if refusals >= REFUSALS_BORNE else None
@@ -61,7 +87,6 @@ class PollingTrigger(BaseTrigger):
                 payload = _error(error)
             except Exception:
                 self.log.exception("the look failed in a way new to us; looking again")
-                payload = None
             if payload is not None:
                 yield TriggerEvent({"status": "ready", "deadline": self.deadline, **payload})
                 return
@@ -69,7 +94,7 @@ class PollingTrigger(BaseTrigger):
             if left <= 0:
                 yield TriggerEvent({"status": "deadline", "deadline": self.deadline})
                 return
-            await self._sleep(min(self._interval(), left))
+            await self._rest(min(self._interval(), left))
 
     def _seconds_left(self) -> float:
         try:

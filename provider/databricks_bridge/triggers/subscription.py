@@ -11,8 +11,7 @@ from databricks_bridge.core.positions import position_from_json
 from databricks_bridge.core.record import Record
 from databricks_bridge.core.subscription import SubscriptionSpec, spec_from_json
 from databricks_bridge.core.waiting import decide_wait
-from databricks_bridge.feeds.look import Looker
-from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.feeds.seat import FeedLooker
 from databricks_bridge.triggers.polling import PollingTrigger
 
 
@@ -36,7 +35,7 @@ class SubscriptionTrigger(PollingTrigger):
         self.subscription = subscription
         self.watermarks = watermarks
         self.last_claimed_at = last_claimed_at
-        self._looker: Looker | None = None
+        self._looker: FeedLooker | None = None
         self._told = ""
 
     @classmethod
@@ -71,7 +70,7 @@ class SubscriptionTrigger(PollingTrigger):
         marks = {alias: position_from_json(value) for alias, value in self.watermarks.items()}
         claimed_at = datetime.fromisoformat(self.last_claimed_at) if self.last_claimed_at else None
         if self._looker is None:
-            self._looker = Looker(open_workspace)
+            self._looker = FeedLooker(self._seat)
         findings = await self._looker.look(spec, marks)
         decision = decide_wait(spec, marks, claimed_at, findings, self._now())
         if isinstance(decision, Ready):
@@ -80,8 +79,3 @@ class SubscriptionTrigger(PollingTrigger):
             self.log.info("%s", decision.reason)
             self._told = decision.reason
         return None
-
-    async def cleanup(self) -> None:
-        if self._looker is not None:
-            looker, self._looker = self._looker, None
-            await looker.__aexit__(None, None, None)

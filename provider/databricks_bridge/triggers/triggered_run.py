@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from databricks_bridge.core.sources import TriggeredRuns
-from databricks_bridge.feeds.runs import job_of, next_run
-from databricks_bridge.hooks.databricks import open_workspace
+from databricks_bridge.feeds.runs import next_run
 from databricks_bridge.triggers.polling import PollingTrigger
-from databricks_bridge.workspace.client import Workspace
 
 
 class TriggeredRunTrigger(PollingTrigger):
@@ -35,8 +33,6 @@ class TriggeredRunTrigger(PollingTrigger):
         self.triggers = triggers
         self.run_state = run_state
         self.since = since
-        self._workspace: Workspace | None = None
-        self._found_job: int | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -61,14 +57,6 @@ class TriggeredRunTrigger(PollingTrigger):
             triggers=frozenset(self.triggers),
             run_state=frozenset(self.run_state),
         )
-        if self._workspace is None:
-            self._workspace = await open_workspace(self.databricks_conn_id)
-        if self._found_job is None:
-            self._found_job = await job_of(self._workspace, self.job_id, self.job_name)
-        run = await next_run(self._workspace, wanted, self._found_job, datetime.fromisoformat(self.since))
+        runs = await self._seat.runs(self.databricks_conn_id)
+        run = await next_run(runs, wanted, datetime.fromisoformat(self.since))
         return None if run is None else {"run": run.to_json()}
-
-    async def cleanup(self) -> None:
-        if self._workspace is not None:
-            workspace, self._workspace = self._workspace, None
-            await workspace.close()

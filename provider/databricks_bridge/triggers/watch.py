@@ -11,10 +11,12 @@ from airflow.sdk import Asset
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.triggers.last_poll import note_poll
 
 if TYPE_CHECKING:
     from databricks_bridge.core.record import Record
     from databricks_bridge.feeds.look import Looker
+    from databricks_bridge.feeds.seat import Seat
     from databricks_bridge.feeds.watch import Watch
     from databricks_bridge.ledgers.protocol import Ledger
 
@@ -25,7 +27,7 @@ LONGEST_PAUSE_SECONDS = 600.0
 class SubscriptionWatchTrigger(BaseEventTrigger):
     """Sends an event when the subscription has something to do: its payload is for reading, never for computing.
 
-    `poll_interval` and `resend_after` are seconds. All arguments are plain JSON and the same at every parse, for Airflow
+    `poll_interval`, `resend_after` and `expected_run_time` are seconds. All arguments are plain JSON and the same at every parse, for Airflow
     tells watchers apart by them. It never returns and never raises: either would make Airflow start it anew every second.
     """
 
@@ -37,6 +39,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         ledger: str = "airflow",
         poll_interval: float = 30.0,
         resend_after: float = 60.0,
+        expected_run_time: float | None = None,
     ) -> None:
         super().__init__()
         self.subscription = subscription
@@ -44,6 +47,8 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         self.ledger = ledger
         self.poll_interval = poll_interval
         self.resend_after = resend_after
+        self.expected_run_time = expected_run_time
+        self._seat: Seat | None = None
         self._looker: Looker | None = None
         self._watch: Watch | None = None
         self._said = ""
@@ -59,6 +64,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
                 "ledger": self.ledger,
                 "poll_interval": self.poll_interval,
                 "resend_after": self.resend_after,
+                "expected_run_time": self.expected_run_time,
             },
         )
 
@@ -69,6 +75,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
             try:
                 payload = await self._look()
                 failures = 0
+                note_poll(type(self).__name__, self._now())
             except BridgeError as error:
                 failures += 1
                 self._say(f"{type(error).__name__}: {error}")
@@ -77,27 +84,34 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
                 self.log.exception("the look failed in a way new to us; looking again")
             if payload is not None:
                 yield TriggerEvent(payload)
-            await self._sleep(min(self.poll_interval * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
+            pause = min(self.poll_interval * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS)
+            # a feed that has news ends the pause
+            await (self._sleep(pause) if self._seat is None else self._seat.rest(pause))
 
     async def cleanup(self) -> None:
-        if self._looker is not None:
-            looker, self._looker, self._watch = self._looker, None, None
-            await looker.__aexit__(None, None, None)
+        self._looker = self._watch = None
+        if self._seat is not None:
+            seat, self._seat = self._seat, None
+            await seat.close()
 
     async def _look(self) -> dict[str, Any] | None:
         # Imported here: every DAG file imports this module, and only the triggerer looks.
+        from databricks_bridge.assets.stuck import noting
         from databricks_bridge.core.subscription import spec_from_json
-        from databricks_bridge.feeds.look import Looker
+        from databricks_bridge.feeds.seat import FeedLooker, Seat
         from databricks_bridge.feeds.watch import Watch
         from databricks_bridge.hooks.databricks import open_workspace
 
-        if self._looker is None:
-            self._looker = Looker(open_workspace)
         if self._watch is None:
             spec = spec_from_json(self.subscription)
+            seat = Seat(open_workspace, self.poll_interval)
+            looker = self._looker or FeedLooker(seat)
             resend_after = timedelta(seconds=self.resend_after)
-            read = self._reader(spec.name, self._looker)
-            self._watch = Watch(spec, read, self._looker, resend_after, self._now, self._say)
+            expected = None if self.expected_run_time is None else timedelta(seconds=self.expected_run_time)
+            read = noting(self._reader(spec.name, looker), spec.name, expected)
+            self._watch = Watch(spec, read, looker, resend_after, self._now, self._say)
+            if self._looker is None:
+                self._looker, self._seat = looker, seat
         return await self._watch.look()
 
     def _reader(self, name: str, looker: Looker) -> Callable[[], Awaitable[Record | None]]:

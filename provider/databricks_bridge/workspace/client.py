@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _JOBS = "/api/2.2/jobs"
+_FILES = "/api/2.0/fs"
 _CATALOG = "/api/2.1/unity-catalog"
 _TOKEN_MAX = 64
-_RUNS_PAGE = 24  # the API says "less than 25"
+RUNS_PAGE = 24
+"""Runs on a page of `runs/list` at most: the API says "less than 25"."""
 _JOBS_PAGE = 100
 _PAGED_ARRAYS = ("tasks", "job_clusters", "environments", "parameters", "job_parameters", "repair_history")
 
@@ -103,6 +105,10 @@ class Workspace:
             on_close, self._on_close = self._on_close, None
             await on_close()
 
+    def session(self) -> aiohttp.ClientSession:
+        """The HTTP session of this workspace, shared in the process, for calls to storage. Closed with its last client."""
+        return self._transport.session()
+
     async def get(self, path: str, params: Mapping[str, Any] | None = None) -> Json:
         """GET of `path` (with its leading slash), `params` in the query string; None values are left out."""
         return await self._transport.call("GET", path, params=params)
@@ -114,6 +120,21 @@ class Workspace:
     async def headers(self, path: str, params: Mapping[str, Any] | None = None) -> Mapping[str, str]:
         """The headers of a GET that was answered well, names in lower case: some APIs answer there."""
         return await self._transport.headers(path, params=params)
+
+    async def file_names(self, folder: str) -> list[str]:
+        """The names in a folder of a volume, `/Volumes/...` (Files API, every page), in no promised order."""
+        names: list[str] = []
+        params: dict[str, Any] = {}
+        while True:
+            page = await self.get(f"{_FILES}/directories{quote(folder)}", params)
+            names += [str(one["name"]) for one in page.get("contents") or []]
+            if not (token := page.get("next_page_token")):
+                return names
+            params["page_token"] = token
+
+    async def read_file(self, path: str) -> bytes:
+        """The whole of a file in a volume, `/Volumes/...` (Files API)."""
+        return await self._transport.content(f"{_FILES}/files{quote(path)}")
 
     async def workspace_id(self) -> str:
         """The workspace's id, digits as text: from the `x-databricks-org-id` header that answers carry, else from
@@ -221,7 +242,7 @@ class Workspace:
         start_time_from_ms: int | None = None,
         start_time_to_ms: int | None = None,
         expand_tasks: bool = False,
-        page_size: int = _RUNS_PAGE,
+        page_size: int = RUNS_PAGE,
     ) -> AsyncIterator[Json]:
         """Runs, newest start first, page after page as they are consumed; each run once.
 
@@ -279,29 +300,6 @@ class Workspace:
                 f"{len(ids)} SQL warehouses in {self.host} are called {name!r}: {', '.join(ids)}; give the id instead"
             )
         return ids[0]
-
-    async def execute_statement(self, warehouse_id: str, statement: str) -> Json:
-        """Starts a SQL statement that only reads, and returns at once (`sql/statements`, `wait_timeout` 0 s).
-
-        Poll it with `get_statement`. It starts the warehouse when that is stopped.
-        """
-        body = {
-            "warehouse_id": warehouse_id,
-            "statement": statement,
-            "wait_timeout": "0s",
-            "on_wait_timeout": "CONTINUE",
-            "disposition": "INLINE",
-            "format": "JSON_ARRAY",
-        }
-        return await self.post("/api/2.0/sql/statements", body, safe=True)
-
-    async def get_statement(self, statement_id: str) -> Json:
-        """The statement's state and, once it has succeeded, its result. A FAILED statement is a good answer here."""
-        return await self.get(f"/api/2.0/sql/statements/{quote(statement_id, safe='')}")
-
-    async def cancel_statement(self, statement_id: str) -> None:
-        """Asks for the statement to be cancelled. Asking twice does no harm."""
-        await self.post(f"/api/2.0/sql/statements/{quote(statement_id, safe='')}/cancel", {}, safe=True)
 
     async def temporary_table_credentials(self, table_id: str) -> Json:
         """Storage credentials to read one table, with their `expiration_time` in epoch milliseconds.

@@ -14,15 +14,15 @@ from yarl import URL
 from databricks_bridge import __version__
 from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, Throttled, Unavailable
 from databricks_bridge.workspace import answers
-from databricks_bridge.workspace.limits import Limits
+from databricks_bridge.workspace.line import Line, Pacing, leave_line, take_line
 
 Headers = dict[str, str]
 
 USER_AGENT = f"databricks-bridge/{__version__}"
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
-_CONNECTIONS = 20
 _ORG_ID = "x-databricks-org-id"
+_RAW = "content"
 
 # What aiohttp raises, and what we call it; the first row that fits counts. A text of None means: the exception's own.
 TRANSLATION: tuple[tuple[type[BaseException], type[Exception], str | None], ...] = (
@@ -60,19 +60,29 @@ class Transport:
         self.host = host.rstrip("/")
         self.org_id: str | None = None
         self._authorize, self._reauthorize = authorize, reauthorize
-        self._session, self._owns_session = session, session is None
+        self._session = session
         self._sleep, self._random, self._clock, self._now = sleep, random, clock, now
+        self._pacing = Pacing(clock, sleep, random)
         self._budget, self._try_seconds = budget_seconds, try_seconds
         self._proxy = proxy
-        self._limits = Limits()
+        self._line: Line | None = None
         self._renewal = asyncio.Lock()
         self._renewals = 0
 
     async def close(self) -> None:
-        """Closes the session that this transport made."""
-        if self._owns_session and self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+        """Leaves the shared session; the last client of the workspace in this event loop closes it."""
+        if self._line is not None:
+            line, self._line = self._line, None
+            await leave_line(self.host, line)
+
+    def session(self) -> aiohttp.ClientSession:
+        """The session that was given, else the one that all clients of the workspace share."""
+        return self._session or self._taken().session()
+
+    def _taken(self) -> Line:
+        if self._line is None:
+            self._line = take_line(self.host)
+        return self._line
 
     async def call(
         self,
@@ -90,8 +100,18 @@ class Transport:
         """The headers of a GET that was answered well, their names in lower case."""
         return (await self._answered("GET", path, params, None, safe=True))[1]
 
+    async def content(self, path: str) -> bytes:
+        """The body of a GET that was answered well, as it came: a file's."""
+        return bytes((await self._answered("GET", path, None, None, safe=True, raw=True))[0][_RAW])
+
     async def _answered(
-        self, method: str, path: str, params: Mapping[str, Any] | None, body: Mapping[str, Any] | None, safe: bool
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | None,
+        safe: bool,
+        raw: bool = False,
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         url = URL(self.host + path, encoded=True).update_query(_query(params))
         started = self._clock()
@@ -101,13 +121,13 @@ class Transport:
             nonlocal renewed
             renewals = self._renewals
             try:
-                return await self._once(method, path, url, body, started)
+                return await self._once(method, path, url, body, started, raw)
             except NotAuthenticated:
                 if renewed or self._reauthorize is None:
                     raise
             renewed = True
             await self._renew(renewals)
-            return await self._once(method, path, url, body, started)
+            return await self._once(method, path, url, body, started, raw)
 
         tries = AsyncRetrying(
             sleep=self._sleep,
@@ -146,14 +166,15 @@ class Transport:
                 self._renewals += 1
 
     async def _once(
-        self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float
+        self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float, raw: bool
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         where = f"{method} {path} at {self.host}"
-        async with self._limits.bucket(method, path):
-            credentials = await self._authorize()
+        line = self._taken()
+        credentials = await self._authorize()
+        async with line.turn(method, path, self._pacing, started + self._budget):
             seconds = min(self._try_seconds, max(self._budget - (self._clock() - started), 1.0))
             try:
-                async with self._open().request(
+                async with self.session().request(
                     method,
                     url,
                     json=body,
@@ -167,19 +188,13 @@ class Transport:
                     status = response.status
             except tuple(row[0] for row in TRANSLATION) as error:
                 raise translate(where, error) from error
-        if (org_id := headers.get(_ORG_ID, "0")) != "0":
-            self.org_id = org_id
-        secrets = [part for value in credentials.values() for part in (value, value.split(" ", 1)[-1])]
-        answer = answers.Answer(where, status, headers, content)
-        return answers.read(answer, now=self._now(), secrets=secrets), headers
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            # no cookies: a session cookie would go before the token of the next try
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit_per_host=_CONNECTIONS), cookie_jar=aiohttp.DummyCookieJar()
-            )
-        return self._session
+            if (org_id := headers.get(_ORG_ID, "0")) != "0":
+                self.org_id = org_id
+            secrets = [part for value in credentials.values() for part in (value, value.split(" ", 1)[-1])]
+            answer = answers.Answer(where, status, headers, content)
+            if raw and 200 <= status < 300:
+                return {_RAW: content}, headers
+            return answers.read(answer, now=self._now(), secrets=secrets), headers
 
 
 def translate(where: str, error: BaseException) -> Exception:

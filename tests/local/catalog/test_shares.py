@@ -247,8 +247,6 @@ def test_what_cannot_be_shared_is_refused(lab: Lab) -> None:
         lab.shares.put(Share("analytics", "main", "ops", "main", ("silver",)))
     with pytest.raises(InvalidArgument, match="no metastore met"):
         lab.shares.put(Share("analytics", "met_share", "met", "main", ("silver",)))
-    with pytest.raises(InvalidArgument, match="history false is not supported"):
-        Share("analytics", "ops_share", "ops", "main", ("silver",), history=False)
     with pytest.raises(InvalidArgument, match="lag"):
         Share("analytics", "ops_share", "ops", "main", ("silver",), lag="some")
 

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_containers as containers
 from databricks_bridge.local.server import unity_catalog_credentials as credentials
+from databricks_bridge.local.server import unity_catalog_shares as shares
 from databricks_bridge.local.server import unity_catalog_tables as tables
 from databricks_bridge.local.server.requests import Arguments, read
 
@@ -28,6 +29,7 @@ _COLLECTIONS: dict[tuple[str, str], Collection] = {
     ("GET", "2.1/unity-catalog/volumes"): containers.list_volumes,
     ("POST", "2.1/unity-catalog/volumes"): containers.create_volume,
     ("GET", "2.1/unity-catalog/tables"): tables.list_tables,
+    ("GET", "2.1/unity-catalog/shares"): shares.list_shares,
     # The SDK says 2.0, the documentation and open source Unity Catalog 2.1.
     ("POST", "2.0/unity-catalog/temporary-table-credentials"): credentials.for_table,
     ("POST", "2.1/unity-catalog/temporary-table-credentials"): credentials.for_table,
@@ -44,11 +46,12 @@ _ITEMS: dict[tuple[str, str], Item] = {
     ("GET", "tables/{name}"): tables.get_table,
     ("GET", "tables/{name}/exists"): tables.exists,
     ("DELETE", "tables/{name}"): tables.delete_table,
+    ("GET", "shares/{name}"): shares.get_share,
 }
 
 
 def router(workspace: Workspace) -> APIRouter:
-    """Catalogs, schemas, volumes, tables, the metastore summary and temporary credentials."""
+    """Catalogs, schemas, volumes, tables, shares, the metastore summary and temporary credentials."""
     routes = APIRouter(prefix="/api")
     for (method, path), collection in _COLLECTIONS.items():
         routes.add_api_route(f"/{path}", _of_collection(workspace, collection), methods=[method])

@@ -21,6 +21,10 @@ class VolumeDoesNotExist(ApiError):
     status, error_code = 404, "VOLUME_DOES_NOT_EXIST"
 
 
+class ShareDoesNotExist(ApiError):
+    status, error_code = 404, "SHARE_DOES_NOT_EXIST"
+
+
 class CatalogAlreadyExists(ApiError):
     status, error_code = 409, "CATALOG_ALREADY_EXISTS"
 

@@ -73,6 +73,9 @@ def existing_table(workspace: Workspace, name: str) -> Path:
     """Folder of a table, or where a view's would be. Raises TableDoesNotExist, and for its schema as that does."""
     catalog, schema, table = names.parts_of(name, 3)
     folder = names.existing_schema(workspace, catalog, schema) / table
+    share = workspace.shares.find(workspace.metastore, catalog)
+    if share is not None and share.lag == "none" and not table_exists(folder):
+        workspace.shares.publish(share)  # not held, so a table is there as soon as somebody asks for it
     if not table_exists(folder) and not view_file(folder).is_file():
         raise TableDoesNotExist(f"Table '{catalog}.{schema}.{table}' does not exist.")
     return folder

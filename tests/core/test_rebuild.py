@@ -9,7 +9,7 @@ import pytest
 from databricks_bridge.core.errors import ClaimError, LedgerLost
 from databricks_bridge.core.parameters import render
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
-from databricks_bridge.core.rebuild import Rebuilt, rebuild, record_of, witnessed
+from databricks_bridge.core.rebuild import Rebuilt, Witness, command, rebuild, record_of, stated, witnessed
 from databricks_bridge.core.repair import Reason
 from tests.core.builders import NOW, TARGET, at
 
@@ -71,6 +71,12 @@ def test_failed_runs_and_those_of_others_prove_nothing() -> None:
     assert [piece.run_id for piece in found.pieces] == [1, 2]
 
 
+def test_a_backfill_moves_no_mark() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 9)), run(2, flights(2, 4), epoch="backfill")])
+    assert found.watermarks == {"flights": at(9)}
+    assert [piece.run_id for piece in found.pieces] == [1]
+
+
 def test_a_gap_is_shown_and_the_later_run_counts() -> None:
     found = rebuild("delays", [run(1, flights(-1, 1)), run(3, flights(4, 6))])
     assert kinds(found) == [("gap", "flights", 3)]
@@ -118,11 +124,54 @@ def test_a_success_that_does_not_show_its_ranges_is_a_finding() -> None:
 
 def test_another_witness_that_disagrees_is_a_finding() -> None:
     found = rebuild("delays", [run(1, flights(-1, 4))])
-    assert witnessed(found, "flights", 4, "the control table") == found
+    agreed = witnessed(found, "flights", 4, "the control table")
+    assert (agreed.findings, agreed.watermarks) == ((), found.watermarks)
+    assert agreed.witnesses == (Witness("the control table", "flights", 4, True),)
     behind = witnessed(found, "flights", 3, "the checkpoint")
+    assert behind.witnesses == (Witness("the checkpoint", "flights", 3, False),)
+    assert behind.watermarks == found.watermarks, "a person decides, not the witness"
     assert kinds(behind) == [("disagrees", "flights", 1)]
     assert behind.findings[0].text == "the checkpoint says version 3, the runs say version 4"
     assert kinds(witnessed(found, "weather", 3, "the checkpoint")) == [("disagrees", "weather", 0)]
+
+
+def test_witnesses_that_disagree_with_each_other_are_each_shown() -> None:
+    found = rebuild("delays", [run(1, flights(-1, 4))])
+    both = witnessed(witnessed(found, "flights", 3, "the checkpoint"), "flights", 6, "the control table")
+    assert [one.text for one in both.findings] == [
+        "the checkpoint says version 3, the runs say version 4",
+        "the control table says version 6, the runs say version 4",
+    ]
+
+
+def test_a_persons_word_stands_over_the_runs() -> None:
+    found = stated(rebuild("delays", [run(1, flights(-1, 4))]), "flights", TablePosition(6))
+    found = stated(found, "weather", TablePosition(2))
+    assert found.watermarks == {"flights": TablePosition(6, "t1", "m1"), "weather": TablePosition(2)}
+    assert found.proved_by == {}
+    record = record_of("delays", TARGET, "consumer", found, WHY, NOW, "e9")
+    assert record.history[-1].what == (
+        "rebuilt from 1 runs: flights at version 6 as was said, weather at version 2 as was said "
+        "by ada: the bucket was emptied"
+    )
+
+
+def test_runs_of_a_former_name_count_and_the_newest_epoch_wins() -> None:
+    runs = [
+        run(1, flights(-1, 4), weather(-1, 2), subscription="old"),
+        run(2, flights(4, 6), weather(2, 2), subscription="delays", epoch="e1"),
+    ]
+    assert rebuild("delays", runs[:1]).watermarks == {}
+    found = rebuild("delays", runs, ["old"])
+    assert found.watermarks == {"flights": at(6), "weather": at(2)}
+    assert found.findings == ()
+
+
+def test_the_command_that_rebuilds_is_whole() -> None:
+    assert command("delays", TARGET) == (
+        "databricks-bridge watermark rebuild delays --job-id 7 --databricks-conn-id CONNECTION "
+        '--why "the ledger was lost" (CONNECTION leads to http://127.0.0.1:1; add --ledger LEDGER unless it is configured)'
+    )
 
 
 def test_a_record_is_made_in_a_new_epoch_and_says_from_what() -> None:

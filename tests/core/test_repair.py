@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from databricks_bridge.core import repair
-from databricks_bridge.core.errors import ClaimError, InvalidArgument, LedgerError
+from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, covers
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
 from databricks_bridge.core.repair import Reason, Verdict
@@ -85,7 +85,7 @@ def test_nothing_moves_while_a_claim_is_open(word: str, status: ClaimStatus) -> 
     with pytest.raises(ClaimError, match="claim resolve"):
         moved(word, "flights", TablePosition(1), record)
     with pytest.raises(ClaimError):
-        repair.moved_away(record, "s3://b", WHY, NOW)
+        repair.carried(record, "flights_2", "flights", WHY, NOW, "e1")
 
 
 @pytest.mark.parametrize(("by", "why"), [("", "x"), ("ada", ""), (" ", "x"), ("ada", "  ")])
@@ -117,6 +117,31 @@ def test_without_a_claim_there_is_nothing_to_resolve() -> None:
         repair.resolved(RECORD, Verdict.VOID, WHY, NOW, "e1")
 
 
+@pytest.mark.parametrize("started", [{}, {"flights_2": at(9)}], ids=["not started", "started by itself"])
+def test_a_mark_is_carried_over_to_another_alias(started: dict[str, Any]) -> None:
+    record = replace(RECORD, watermarks={**RECORD.watermarks, **started})
+    after = repair.carried(record, "flights_2", "flights", WHY, NOW, "e1")
+    assert after.watermarks == {"by_file": RECORD.watermarks["by_file"], "flights_2": at(5)}
+    assert after.epoch == "e1"
+    was = ", was version 9" if started else ""
+    assert after.history[-1].what == (
+        f"carried the mark of flights, version 5, over to flights_2{was} by ada: the gold table was restored"
+    )
+
+
+@pytest.mark.parametrize(("alias", "of"), [("flights", "flights"), ("", "flights"), ("x", "weather")])
+def test_what_cannot_be_carried_over(alias: str, of: str) -> None:
+    with pytest.raises(InvalidArgument):
+        repair.carried(RECORD, alias, of, WHY, NOW, "e1")
+
+
+def test_a_set_skips_what_held_no_data_as_well() -> None:
+    passed = replace(RECORD, watermarks={"flights": replace(at(5), through=9)})
+    with pytest.raises(InvalidArgument, match="not ahead"):
+        moved("set", "flights", TablePosition(8), passed)
+    assert moved("set", "flights", TablePosition(10), passed).watermarks["flights"] == TablePosition(10, "t1", "m1")
+
+
 @given(record=records)
 def test_a_verdict_never_moves_a_mark_back(record: Record) -> None:
     if record.claim is None:
@@ -126,33 +151,6 @@ def test_a_verdict_never_moves_a_mark_back(record: Record) -> None:
         for alias, mark in record.watermarks.items():
             now = after.watermarks[alias]
             assert type(now) is not type(mark) or covers(now, mark)
-
-
-def test_a_record_moves_in_three_writes_of_which_none_leaves_two_in_use() -> None:
-    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
-    parked = repair.parked(left, "airflow", "s3://new", None, NOW)
-    arrived = repair.arrived(left, "s3://new", parked, NOW)
-    assert repair.moved_to(left) == ("s3://new", "consumer")
-    assert repair.moved_to(parked) == ("airflow", "consumer")
-    assert repair.moved_to(arrived) is None
-    assert (left.revision, parked.revision, arrived.revision) == (10, 1, 2)
-    assert arrived.consumer == "consumer"
-    assert (arrived.watermarks, arrived.epoch) == (RECORD.watermarks, RECORD.epoch)
-    assert "moved to s3://new by ada" in left.history[-1].what
-
-
-def test_what_was_left_behind_cannot_be_worked_on() -> None:
-    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
-    with pytest.raises(LedgerError, match=r"moved to s3://new .*; work on it there"):
-        repair.rewound(left, "flights", TablePosition(1), WHY, NOW, "e")
-
-
-def test_a_ledger_with_a_record_in_use_takes_no_other() -> None:
-    left = repair.moved_away(RECORD, "s3://new", WHY, NOW)
-    with pytest.raises(LedgerError, match="s3://new has a record of subscription 'delays' that is in use"):
-        repair.parked(left, "airflow", "s3://new", RECORD, NOW)
-    with pytest.raises(LedgerError, match="was not moved away"):
-        repair.arrived(RECORD, "s3://new", None, NOW)
 
 
 def test_blocked_and_undecided_claims_need_a_person() -> None:

@@ -1,0 +1,71 @@
+"""`python -m faults.explore`: two consumers, every interleaving, at the full bounds. Minutes, where the tests take seconds.
+
+At least three versions with two crashes, two failures and one skip, each pair of these at those bounds, over every kind
+of ledger; the postcondition and commits without data beside them. `ONLY=n` plays one line of the table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.core.exploration import EARLIEST, LATEST, Exploration, Keep, explore, plan_on
+
+THREE_VERSIONS = {"last": (2,)}
+BOUNDS: tuple[dict[str, Any], ...] = (
+    {**THREE_VERSIONS, "crashes": 2},
+    {**THREE_VERSIONS, "failures": 2},
+    {**THREE_VERSIONS, "skips": 1},
+    {**THREE_VERSIONS, "without_data": frozenset({1}), "crashes": 1},
+    {"last": (0,), "crashes": 2, "failures": 2},
+    {"last": (0,), "crashes": 2, "skips": 1},
+    {"last": (0,), "failures": 2, "skips": 1},
+    {"last": (0,), "hollows": 1, "crashes": 1, "failures": 1},
+    {"last": (0, 1), "first": (0, 0), "sources": "latest", "crashes": 1},
+)
+
+
+def main(environment: Mapping[str, str]) -> int:
+    cases = [(bounds, keep) for bounds in BOUNDS for keep in Keep]
+    if environment.get("ONLY"):
+        cases = [cases[int(environment["ONLY"])]]
+    table = Table("", "bounds", "ledger", "states", "seconds", "found")
+    bad = 0
+    console = Console()
+    with ProcessPoolExecutor(max_workers=2) as pool:
+        for at, ((bounds, keep), (found, seconds)) in enumerate(zip(cases, pool.map(_one, cases), strict=True)):
+            said = found.violation or (f"{found.stuck} stuck" if found.stuck else "")
+            bad += bool(said)
+            table.add_row(str(at), _words(bounds), str(keep), f"{found.states:,}", f"{seconds:.0f}", said or "nothing")
+            console.print(f"{at}: {_words(bounds)}, {keep}: {found.states:,} states, {said or 'nothing found'}")
+            for line in found.path or found.stuck_path:
+                console.print(f"    {line}")
+    console.print(table)
+    print(f"explorations {len(cases)}, violations or dead ends {bad}", flush=True)
+    return 1 if bad else 0
+
+
+def _one(case: tuple[dict[str, Any], Keep]) -> tuple[Exploration, float]:
+    bounds, keep = case
+    options = {name: value for name, value in bounds.items() if name != "sources"}
+    sources = (EARLIEST, LATEST) if bounds.get("sources") == "latest" else ()
+    began = time.monotonic()
+    plan = plan_on(*sources, postcondition="hollows" in bounds)
+    return explore(plan=plan, consumers=2, keep=keep, **options), time.monotonic() - began
+
+
+def _words(bounds: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {sorted(value) if isinstance(value, frozenset) else value}" for name, value in bounds.items()
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

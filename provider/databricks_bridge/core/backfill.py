@@ -1,0 +1,185 @@
+"""Explicit ranges, as a backfill is given them: they move no watermark and touch no claim.
+
+There is no record to go by. The run is found again by its token, which comes from what was asked for and from the task
+that asked, whichever try of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from databricks_bridge.core import parameters
+from databricks_bridge.core.acts import RunSeen
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument
+from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.pending import Finding, TableFinding
+from databricks_bridge.core.positions import BEFORE_FIRST, Range, TablePosition
+from databricks_bridge.core.record import Claim, Target
+from databricks_bridge.core.sources import DeltaTable, Source
+
+EPOCH = "backfill"
+"""`bridge_epoch` of these runs. No record has this epoch: nobody takes such a run for one of a claim."""
+
+Bounds = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The Airflow task that asks, the same for all its tries."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """What is to be processed once: these versions, from exclusive, to inclusive, of each source by its alias."""
+
+    subscription: str
+    target: Target
+    bounds: Bounds
+    asking: Asking
+
+    def token(self, generation: int) -> str:
+        """The idempotency token: sha256 hex (64 characters) of canonical JSON."""
+        facts = {
+            "kind": EPOCH,
+            "subscription": self.subscription,
+            "host": self.target.host,
+            "workspace_id": self.target.workspace_id,
+            "job_id": self.target.job_id,
+            "ranges": {alias: list(bounds) for alias, bounds in self.bounds.items()},
+            "airflow": vars(self.asking),
+            "generation": generation,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def ranges(self, sources: Iterable[Source]) -> tuple[Range, ...]:
+        """The ranges by their numbers alone."""
+        return tuple(
+            Range(one.alias, one.reader_name, TablePosition(from_), TablePosition(to))
+            for one in sources
+            if isinstance(one, DeltaTable)
+            for from_, to in (self.bounds[one.alias],)
+        )
+
+    def claim(self, generation: int, ranges: tuple[Range, ...], own: Mapping[str, str], now: datetime) -> Claim:
+        """What a run of this generation is started with. It is never written to a ledger."""
+        token = self.token(generation)
+        given = parameters.render(self.subscription, EPOCH, generation, token, ranges, own)
+        return Claim(ranges, token, generation, self.target, given, now)
+
+    def generation_of(self, given: Mapping[str, str]) -> int | None:
+        """Which generation of this backfill a run with these job parameters is; None for any other run."""
+        number = given.get("bridge_generation", "")
+        if given.get("bridge_epoch") != EPOCH or not number.isdecimal():
+            return None
+        return int(number) if given.get(parameters.TOKEN) == self.token(int(number)) else None
+
+    def ran(self, seen: RunSeen) -> Claim:
+        """The claim as the run itself shows it. Raises BadAnswer for a run that is not of this backfill."""
+        generation = self.generation_of(seen.parameters)
+        if generation is None:
+            raise BadAnswer(
+                f"run {seen.run_id} of {self.target} does not carry the token of this backfill; the job must declare "
+                f"the job parameters {parameters.TOKEN}, bridge_epoch, bridge_generation and {parameters.RANGES}"
+            )
+        ranges = parameters.ranges_of(seen.parameters, {})
+        epoch = datetime.fromtimestamp(0).astimezone()
+        return Claim(ranges, self.token(generation), generation, self.target, tuple(seen.parameters.items()), epoch)
+
+
+def standing(runs: Mapping[int, RunSeen], generation: int = 0) -> tuple[int, RunSeen | None]:
+    """Where earlier tries left it, from their runs by generation: the one to go on with from `generation` on, and its run.
+
+    A run that failed, or never ran, is over: the one after it counts. A repaired one is no failure any more.
+    """
+    while generation in runs and runs[generation].outcome.ending in (Ending.FAILED, Ending.NOTHING_RAN):
+        generation += 1
+    return generation, runs.get(generation)
+
+
+def bounds_of(value: object, sources: Sequence[Source]) -> dict[str, tuple[int, int]]:
+    """`range=` after rendering, as numbers: `{"flights": (3, 7)}`, or the same as JSON text.
+
+    Every source is named; `(n, n)` gives nothing of that table. Raises InvalidArgument.
+    """
+    given = _mapping(value)
+    check_sources(sources)
+    known = {source.alias for source in sources}
+    for names, what in ((set(given) - known, "names no source"), (known - set(given), "leaves out")):
+        if names:
+            raise InvalidArgument(
+                f"range {what} {', '.join(sorted(map(str, names)))}; name every source of the subscription by its alias "
+                f"({', '.join(sorted(known))}), with (n, n) where there is nothing to process"
+            )
+    bounds = {alias: _pair(alias, pair) for alias, pair in given.items()}
+    if all(from_ == to for from_, to in bounds.values()):
+        raise InvalidArgument(f"range {bounds} is empty; from is exclusive, to is inclusive")
+    return bounds
+
+
+def check_sources(sources: Iterable[Source]) -> None:
+    """Raise InvalidArgument where a source has no versions to give a range of."""
+    runs = sorted(source.alias for source in sources if not isinstance(source, DeltaTable))
+    if runs:
+        raise InvalidArgument(
+            f"range= is for tables; {', '.join(runs)} is a source of triggered runs, which have no versions. Run the job "
+            "itself on what they produced"
+        )
+
+
+def ranges_of(bounds: Bounds, sources: Iterable[Source], findings: Mapping[str, Finding]) -> tuple[Range, ...]:
+    """The ranges, with the identity that each table has now. Raises InvalidArgument for versions that are not there."""
+    return tuple(_range(source, bounds[source.alias], findings[source.alias]) for source in sources)
+
+
+def marks_of(bounds: Bounds) -> dict[str, TablePosition]:
+    """Where a look begins."""
+    return {alias: TablePosition(from_) for alias, (from_, _) in bounds.items()}
+
+
+def _range(source: Source, bounds: tuple[int, int], finding: Finding) -> Range:
+    now = finding.position
+    if not isinstance(source, DeltaTable) or not isinstance(finding, TableFinding):
+        raise InvalidArgument(f"{source.alias} is no table, and range= is for tables")
+    if not isinstance(now, TablePosition) or now.version < bounds[1]:
+        newest = now.version if isinstance(now, TablePosition) else "no version at all"
+        raise InvalidArgument(f"range of {source.alias} ends at {bounds[1]}, but {source.table} has {newest}")
+    from_, to = (TablePosition(version, now.table_id, now.metadata_id) for version in bounds)
+    return Range(source.alias, source.reader_name, from_, to)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise InvalidArgument(f"range is the text {value!r}, which is no JSON ({error})") from error
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f'range is {value!r}; give alias to (from, to), as in {{"flights": (3, 7)}}')
+    return value
+
+
+def _pair(alias: str, value: object) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise InvalidArgument(f"range of {alias} is {value!r}; give (from, to): from is exclusive, to is inclusive")
+    from_, to = (_version(alias, one) for one in value)
+    if from_ > to:
+        raise InvalidArgument(f"range of {alias} is ({from_}, {to}), which ends before it begins")
+    return from_, to
+
+
+def _version(alias: str, value: object) -> int:
+    """A version as a number or digits; -1 is before the first commit."""
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if text == str(BEFORE_FIRST) or text.isdecimal():
+        return int(text)
+    raise InvalidArgument(f"range of {alias} has the version {value!r}; give a number from {BEFORE_FIRST} on")

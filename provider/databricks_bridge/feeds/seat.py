@@ -1,0 +1,105 @@
+"""One waiter's place at the feeds, and a look at a subscription's sources from there."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from databricks_bridge.core.pending import RunsFinding
+from databricks_bridge.core.positions import Position
+from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
+from databricks_bridge.delta.model import VersionSource
+from databricks_bridge.feeds.hub import hub_of_this_loop
+from databricks_bridge.feeds.look import Looker, OpenWorkspace
+from databricks_bridge.feeds.rounds import Bell
+from databricks_bridge.feeds.run_feed import FeedRuns, RunFeed
+from databricks_bridge.feeds.runs import look_at_runs
+from databricks_bridge.feeds.tables import FeedTable, Key, key_of
+from databricks_bridge.feeds.versions import source_of
+from databricks_bridge.workspace.client import Workspace
+
+
+class Seat:
+    """One waiter's place at the feeds of the event loop in which it is made. Close it when the wait is over.
+
+    `poll_interval` is in seconds. A connection that is open is shared, whoever opened it.
+    """
+
+    def __init__(self, open_workspace: OpenWorkspace, poll_interval: float) -> None:
+        self._open = open_workspace
+        self._hub = hub_of_this_loop()
+        self._bell = Bell(poll_interval)
+        self._workspaces: dict[str, Workspace] = {}
+        self._tables: dict[Key, FeedTable] = {}
+        self._runs: dict[str, FeedRuns] = {}
+        self._turn = asyncio.Lock()
+
+    async def rest(self, seconds: float) -> None:
+        """Until something that this seat watches has changed, at most so long."""
+        await self._bell.rest(seconds)
+
+    async def workspace(self, databricks_conn_id: str) -> Workspace:
+        """The shared client of this connection; the seat gives it back."""
+        async with self._turn:
+            if databricks_conn_id not in self._workspaces:
+                opened = await self._hub.workspaces.take(databricks_conn_id, partial(self._open, databricks_conn_id))
+                self._workspaces[databricks_conn_id] = opened
+            return self._workspaces[databricks_conn_id]
+
+    async def table(self, table: DeltaTable) -> VersionSource:
+        """The table as the feed knows it: at most one interval old."""
+        key = key_of(table)
+        if key not in self._tables:
+            workspace = await self.workspace(table.databricks_conn_id)
+            self._tables[key] = self._hub.tables.join(key, partial(source_of, workspace, table), self._bell)
+        return self._tables[key]
+
+    async def runs(self, databricks_conn_id: str) -> FeedRuns:
+        """The runs of the workspace as the feed knows them."""
+        if databricks_conn_id not in self._runs:
+            workspace = await self.workspace(databricks_conn_id)
+
+            async def opened() -> RunFeed:
+                return RunFeed(workspace)
+
+            feed = await self._hub.runs.take(databricks_conn_id, opened)
+            self._runs[databricks_conn_id] = feed.join(self._bell)
+        return self._runs[databricks_conn_id]
+
+    async def close(self) -> None:
+        """Leaves everything. What nobody else uses is closed. May be called twice."""
+        tables, runs, workspaces = self._tables, self._runs, self._workspaces
+        self._tables, self._runs, self._workspaces = {}, {}, {}
+        for key in tables:
+            self._hub.tables.leave(key, self._bell)
+        for databricks_conn_id, place in runs.items():
+            place.leave()
+            await self._hub.runs.give_back(databricks_conn_id)
+        for databricks_conn_id in workspaces:
+            await self._hub.workspaces.give_back(databricks_conn_id)
+
+
+class _NoneKept(dict[tuple[str, str], VersionSource]):
+    """Tables are kept by the seat. A looker drops its own entry to have a table opened anew; the feed does that itself."""
+
+    def __delitem__(self, key: tuple[str, str]) -> None:
+        return None
+
+
+class FeedLooker(Looker):
+    """A looker whose answers come from the feeds of its seat, from memory."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat.workspace)
+        self.seat = seat
+        self._tables = _NoneKept()
+
+    async def workspace(self, databricks_conn_id: str) -> Workspace:
+        """The shared client of this connection."""
+        return await self.seat.workspace(databricks_conn_id)
+
+    async def _table(self, source: DeltaTable) -> VersionSource:
+        return await self.seat.table(source)
+
+    async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
+        return await look_at_runs(await self.seat.runs(source.databricks_conn_id), source, mark)

@@ -1,0 +1,38 @@
+"""DAGs for what a person does to a running task, and for mapped backfills."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from databricks_bridge import DatabricksIncrementalRunOperator, DeltaTable, Subscription
+
+SECOND = timedelta(seconds=1)
+
+for way, deferrable in (("followed", False), ("deferred", True)):
+    marked = Subscription(
+        f"marked_{way}", DeltaTable("main.marked.flights", databricks_conn_id="ops"), start="earliest"
+    )
+    with DAG(f"marked_{way}", schedule=None):
+        DatabricksIncrementalRunOperator(
+            task_id="consume",
+            subscription=marked,
+            databricks_conn_id="gold",
+            job_name=f"consume-marked-{way}",
+            poll_interval=SECOND,
+            deferrable=deferrable,
+            retries=1,
+            retry_delay=SECOND,
+        )
+
+replayed = Subscription("replayed", DeltaTable("main.marked.flights", databricks_conn_id="ops"), start="latest")
+with DAG("replayed", schedule=None):
+    DatabricksIncrementalRunOperator.partial(
+        task_id="consume",
+        subscription=replayed,
+        databricks_conn_id="gold",
+        job_name="consume-replayed",
+        poll_interval=SECOND,
+        inlets=[replayed.asset],
+    ).expand(range=[{"flights": [-1, 0]}, {"flights": ["{{ 0 }}", "{{ 1 }}"]}])
