@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint lock clean bench faults mutations docs
+.PHONY: help setup demo test lint lock clean bench faults mutations explore docs
 
 export KEEP SEED ONLY SCHEDULES SPARK KILL
 
@@ -16,6 +16,7 @@ help:
 	@echo "make faults        set up, then play generated schedules of faults, 20 on real Spark; SEED=n ONLY=m (or spark-m) brings one back"
 	@echo "make faults KILL=1 set up, then kill -9 each process between every two steps, on real Airflow; ONLY=task:claim for one"
 	@echo "make mutations     set up, then break each sentence of the rules once and say which test noticed; ONLY=NAME for one"
+	@echo "make explore       set up, then every interleaving of two consumers at the full bounds; ONLY=n for one line"
 	@echo "make lint          set up, then ruff, mypy and import-linter only"
 	@echo "make setup         set up only (PYTHON=python3.12 picks the interpreter)"
 	@echo "make lock          resolve requirements.lock again; UPGRADE=1 moves every pin"
@@ -47,6 +48,9 @@ faults: setup
 
 mutations: setup
 	@$(IN_VENV) -m mutations
+
+explore: setup
+	@$(IN_VENV) -m faults.explore
 
 docs:
 	@echo "make $@: not built yet" >&2; exit 1
