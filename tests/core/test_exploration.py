@@ -74,6 +74,20 @@ def test_two_consumers_at_a_first_start_at_latest_beside_a_source_that_has_data(
     assert found.stuck == 0, "\n".join(found.stuck_path)
 
 
+@both_ledgers
+def test_a_racer_whose_start_at_latest_was_found_later_takes_nothing_away(keep: Keep) -> None:
+    plan = plan_on(EARLIEST, LATEST)
+    found = explore(plan=plan, consumers=2, first=(0, 0), last=(0, 2), keep=keep)
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+def test_it_fails_when_what_was_found_counts_as_processed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TablePosition, "merged", lambda ours, other: other if other.version > ours.version else ours)
+    found = explore(plan=plan_on(EARLIEST, LATEST), consumers=2, first=(0, 0), last=(0, 2), keep=Keep.UPSERT)
+    assert found.violation == "two runs at work at once"
+
+
 def test_two_consumers_and_an_upsert_that_is_checked_just_before() -> None:
     found = explore(consumers=2, last=(0,), keep=Keep.CHECKED, failures=1)
     assert found.violation is None, "\n".join(found.path)

@@ -77,3 +77,14 @@ def test_a_range_is_written_in_one_way() -> None:
 def test_before_the_first_commit_comes_before_version_0() -> None:
     assert BEFORE_FIRST == -1
     assert TablePosition(0).covers(TablePosition(BEFORE_FIRST))
+
+
+def test_what_was_only_found_gives_way_to_what_was_processed_and_covers_none_of_it() -> None:
+    """Two racers at a start at "latest": the later one may have found more than the first one's run has processed."""
+    found, done = TablePosition(2, found=True), TablePosition(1)
+    assert found.merged(done) == done.merged(found) == done
+    assert not found.covers(done)
+    assert found.covers(TablePosition(1, found=True))
+    found_runs, done_runs = RunsPosition(20, found=True), RunsPosition(10, frozenset({7}))
+    assert found_runs.merged(done_runs) == done_runs.merged(found_runs) == done_runs
+    assert not found_runs.covers(done_runs)

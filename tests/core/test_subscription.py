@@ -19,7 +19,7 @@ tables = st.builds(
     names,
     names,
     names,
-    databricks_conn_id=st.text(min_size=1, max_size=5),
+    databricks_conn_id=st.text(min_size=1, max_size=5).filter(str.strip),
     read_as=st.none() | st.just("share.s.t"),
     start=st.sampled_from(["latest", "earliest", 0, 9]),
 )

@@ -57,7 +57,8 @@ async def test_E06_a_slow_workspace_does_not_hold_up_the_loop(
         while not service.counts["asked"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         loop.set_debug(True)
-        loop.slow_callback_duration = 0.2
+        # As long as one answer takes: whatever waits for one in the loop holds it at least so long.
+        loop.slow_callback_duration = LATENCY_SECONDS
         lags, until = [], loop.time() + WATCHED_SECONDS
         with caplog.at_level(logging.WARNING, logger="asyncio"):
             while (began := loop.time()) < until:
@@ -68,5 +69,5 @@ async def test_E06_a_slow_workspace_does_not_hold_up_the_loop(
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
     assert service.counts["asked"] > 10
-    assert sorted(lags)[int(len(lags) * 0.99)] < 0.2
+    assert max(lags) < LATENCY_SECONDS
     assert [line for line in caplog.messages if "databricks_bridge" in line and "took" in line] == []

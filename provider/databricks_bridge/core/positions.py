@@ -43,11 +43,13 @@ class TablePosition:
         return _FOUND if self.found else [self.table_id, self.metadata_id, self.version]
 
     def merged(self, other: TablePosition) -> TablePosition:
-        """The further of the two."""
+        """The further of the two; what was only found gives way to what was processed, however far it is."""
+        if self.found != other.found:
+            return other if self.found else self
         return other if (other.version, other.at) > (self.version, self.at) else self
 
     def covers(self, other: TablePosition) -> bool:
-        return self.version >= other.version
+        return self.version >= other.version and (other.found or not self.found)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -74,10 +76,14 @@ class RunsPosition:
         return _FOUND if self.found else [self.low_water_ms, sorted(self.done)]
 
     def merged(self, other: RunsPosition) -> RunsPosition:
-        """Both sets of done runs, above the higher mark."""
+        """Both sets of done runs, above the higher mark; what was only found gives way to what was processed."""
+        if self.found != other.found:
+            return other if self.found else self
         return RunsPosition(max(self.low_water_ms, other.low_water_ms), self.done | other.done)
 
     def covers(self, other: RunsPosition) -> bool:
+        if self.found and not other.found:
+            return False
         # above a higher mark `other` has nothing that the way from there to here has not seen, and ids below are dropped
         return self.low_water_ms > other.low_water_ms or (
             self.low_water_ms == other.low_water_ms and self.done >= other.done
