@@ -16,6 +16,8 @@ BENCHMARKS = {
     "waits-1k": "waits_1k",
     "wake-lag": "wake_lag",
     "storm": "storm",
+    "trigger-lag": "trigger_lag",
+    "submit-lag": "submit_lag",
 }
 
 

@@ -29,7 +29,7 @@ def test_help_says_what_happens_when_sources_change(capsys: pytest.CaptureFixtur
     [
         [],
         ["local"],
-        ["local", "down"],
+        ["local", "sideways"],
         ["frobnicate"],
         ["watermark"],
         ["watermark", "rewind", "delays", "flights", "3"],

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from databricks_bridge.core.acts import RunSeen
-from databricks_bridge.core.backfill import Asking, Backfill, bounds_of, marks_of, ranges_of, standing
+from databricks_bridge.core.backfill import Asking, Backfill, marks_of, ranges_of, standing
+from databricks_bridge.core.bounds import bounds_of
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
 from databricks_bridge.core.outcomes import outcome_of
 from databricks_bridge.core.pending import TableFinding

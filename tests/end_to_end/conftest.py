@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from demo import airflow_home
 from demo.airflow_api import AirflowApi
 from demo.databricks_api import Workspace
-from demo.places import Places
+from demo.places import DemoFailed, Places
 from demo.processes import Services, wait_until
 
 DAGS = Path(__file__).parent / "dags"
@@ -47,12 +48,7 @@ class Bridge:
 
     def commit(self, rows: int, table: str = "main.silver.flights") -> int:
         """Append to a real Delta table in ops; its version afterwards."""
-        import pyarrow as pa
-        from deltalake import DeltaTable, write_deltalake
-
-        path = str(self.deployment.layout.table_path("ops", table))
-        write_deltalake(path, pa.table({"n": list(range(rows))}), mode="append")
-        return DeltaTable(path).version()
+        return append(self.deployment.layout.table_path("ops", table), rows)
 
     def land(self, name: str) -> None:
         """A file arrives in the volume that the job `by-file` watches."""
@@ -75,7 +71,7 @@ class Bridge:
             state = self.call("GET", path)["state"]
             return state in ("success", "failed")
 
-        wait_until(over, f"{dag_id} {run_id}", seconds, lambda: None)
+        until(over, f"{dag_id} {run_id}", seconds)
         return state
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -84,7 +80,8 @@ class Bridge:
         if answer.status_code == 401:
             self.airflow._authenticate()
             answer = http.request(method, path, json=body)
-        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
+        if answer.status_code >= 300:
+            raise DemoFailed(f"{method} {path}: {answer.status_code} {answer.text}")
         return answer.json()
 
     def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
@@ -97,6 +94,26 @@ class Bridge:
         client = self.workspaces[workspace]
         answer = client.get("/api/2.2/jobs/runs/list", job_id=client.job_id(job_name), limit=24)
         return list(reversed(answer.get("runs", [])))
+
+
+def append(table: Path, rows: int) -> int:
+    """Append to a Delta table; its version afterwards."""
+    import pyarrow as pa
+    from deltalake import DeltaTable, write_deltalake
+
+    write_deltalake(str(table), pa.table({"n": list(range(rows))}), mode="append")
+    return int(DeltaTable(str(table)).version())
+
+
+def until(ready: Callable[[], bool], what: str, seconds: float) -> None:
+    """Ask `ready` until it says yes. A loaded Airflow that does not answer in time, or not any more, has said no."""
+
+    def answered() -> bool:
+        with suppress(httpx.TransportError, DemoFailed):
+            return ready()
+        return False
+
+    wait_until(answered, what, seconds, lambda: None)
 
 
 def given(run: dict[str, Any]) -> dict[str, str]:
@@ -122,6 +139,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
 
 
 def _answer(run: NotebookRun) -> NotebookResult:
+    if run.notebook.stem == "appends":
+        append(run.metastore_root / "main" / "official" / "flights", 1)
     return NotebookResult(succeeded=True, exit_value=json.dumps(run.parameters), error=None, error_trace=None)
 
 
@@ -129,24 +148,29 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
     deployment.layout.volume_path("ops", LANDING).mkdir(parents=True)
     for workspace in workspaces.values():
         workspace.client.workspace.mkdirs("/bridge")
-        _notebook(workspace)
+        _notebook(workspace, "notebook")
+        _notebook(workspace, "appends")
     table = ("flights_table", "flights_start", "flights_end")
     for way in ("poke", "reschedule", "deferrable", "asset", "store"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
-    for way in ("marked-followed", "marked-deferred", "replayed"):
+    for way in ("marked-followed", "marked-deferred", "replayed", "kept", "official"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
     _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM, "by_file_run_ids"))
+    _job(workspaces["gold"], "export-official", parameters=("flights_start", "flights_end"))
+    _job(workspaces["ops"], "append-official", notebook="appends")
     _job(workspaces["ops"], "by-file", trigger={"file_arrival": {"url": LANDING}})
 
 
-def _notebook(workspace: Workspace) -> None:
+def _notebook(workspace: Workspace, name: str) -> None:
     source = base64.b64encode(b"# Databricks notebook source\n").decode()
-    body = {"path": "/bridge/notebook", "content": source, "format": "SOURCE", "language": "PYTHON", "overwrite": True}
+    body = {"path": f"/bridge/{name}", "content": source, "format": "SOURCE", "language": "PYTHON", "overwrite": True}
     workspace.post("/api/2.0/workspace/import", body)
 
 
-def _job(workspace: Workspace, name: str, parameters: tuple[str, ...] = (), **settings: Any) -> None:
-    task = {"task_key": "main", "notebook_task": {"notebook_path": "/bridge/notebook"}}
+def _job(
+    workspace: Workspace, name: str, parameters: tuple[str, ...] = (), notebook: str = "notebook", **settings: Any
+) -> None:
+    task = {"task_key": "main", "notebook_task": {"notebook_path": f"/bridge/{notebook}"}}
     declared = [{"name": one, "default": ""} for one in parameters]
     workspace.post(
         "/api/2.2/jobs/create",

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from demo.processes import wait_until
-from tests.end_to_end.conftest import Bridge, given
+from tests.end_to_end.conftest import Bridge, given, until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -62,11 +61,10 @@ def test_nothing_new_is_skipped_without_a_run(bridge: Bridge) -> None:
 def test_a_run_that_databricks_fired_wakes_the_sensor(bridge: Bridge, way: str) -> None:
     dag_id = f"runs_{way}"
     run_id = bridge.start(dag_id)
-    wait_until(
+    until(
         lambda: bridge.airflow.task(dag_id, run_id, "wait")["state"] in ("running", "deferred", "up_for_reschedule"),
         "the sensor to wait",
         240,
-        lambda: None,
     )
     bridge.land(f"{way}.json")
     assert bridge.wait(dag_id, run_id) == "success", bridge.log(dag_id, run_id, "wait")
@@ -82,11 +80,10 @@ def test_a_table_that_moves_wakes_the_plain_sensor(bridge: Bridge, way: str) -> 
     bridge.commit(1, "main.moving.flights")
     dag_id = f"moves_{way}"
     run_id = bridge.start(dag_id)
-    wait_until(
+    until(
         lambda: bridge.airflow.task(dag_id, run_id, "wait")["state"] in ("running", "deferred", "up_for_reschedule"),
         "the sensor to wait",
         240,
-        lambda: None,
     )
     version = bridge.commit(2, "main.moving.flights")
     assert bridge.wait(dag_id, run_id) == "success", bridge.log(dag_id, run_id, "wait")
@@ -96,12 +93,12 @@ def test_a_table_that_moves_wakes_the_plain_sensor(bridge: Bridge, way: str) -> 
 
 def test_every_fired_run_is_given_to_one_run_downstream(bridge: Bridge) -> None:
     bridge.land("one.json")
-    wait_until(lambda: len(bridge.runs("ops", "by-file")) > 0, "a fired run", 240, lambda: None)
+    until(lambda: len(bridge.runs("ops", "by-file")) > 0, "a fired run", 240)
     run_id = bridge.start("after_runs")
     assert bridge.wait("after_runs", run_id) == "success", bridge.log("after_runs", run_id, "consume")
     before = [run["run_id"] for run in bridge.runs("ops", "by-file")]
     bridge.land("two.json")
-    wait_until(lambda: len(bridge.runs("ops", "by-file")) > len(before), "another fired run", 240, lambda: None)
+    until(lambda: len(bridge.runs("ops", "by-file")) > len(before), "another fired run", 240)
     run_id = bridge.start("after_runs")
     assert bridge.wait("after_runs", run_id) == "success", bridge.log("after_runs", run_id, "consume")
     fired = [run["run_id"] for run in bridge.runs("ops", "by-file") if run["trigger"] == "FILE_ARRIVAL"]
@@ -116,16 +113,12 @@ def test_a_killed_task_finds_its_run_again(bridge: Bridge) -> None:
     bridge.commit(1)
     before = len(bridge.runs("gold", "consume-poke"))
     run_id = bridge.start("versions_poke")
-    wait_until(lambda: _held(bridge, hold), "the run to be held", 240, lambda: None)
+    until(lambda: _held(bridge, hold), "the run to be held", 240)
     held = next(one["run_id"] for one in gold.get("/local/holds")["holds"] if one["hold_id"] == hold)
-    wait_until(
-        lambda: "run_id" in bridge.airflow.xcoms("versions_poke", run_id, "consume"), "its id", 240, lambda: None
-    )
+    until(lambda: "run_id" in bridge.airflow.xcoms("versions_poke", run_id, "consume"), "its id", 240)
     pid = bridge.airflow.task("versions_poke", run_id, "consume")["pid"]
     os.kill(pid, signal.SIGKILL)
-    wait_until(
-        lambda: bridge.airflow.task("versions_poke", run_id, "consume")["try_number"] == 2, "try 2", 240, lambda: None
-    )
+    until(lambda: bridge.airflow.task("versions_poke", run_id, "consume")["try_number"] == 2, "try 2", 240)
     gold.delete(f"/local/holds/{hold}")
     assert bridge.wait("versions_poke", run_id) == "success", bridge.log("versions_poke", run_id, "consume", 2)
     assert bridge.airflow.task("versions_poke", run_id, "consume")["try_number"] == 2
@@ -150,7 +143,7 @@ def test_claim_and_commit_around_a_task_that_is_no_job(bridge: Bridge) -> None:
 def test_the_subscription_s_asset_starts_the_dag_for_each_commit_and_never_for_nothing(bridge: Bridge) -> None:
     for rows in (3, 2, 1):
         version = bridge.commit(rows, "main.watched.flights")
-        wait_until(lambda wanted=version: _consumed(bridge) == wanted, f"version {version}", 240, lambda: None)
+        until(lambda wanted=version: _consumed(bridge) == wanted, f"version {version}", 240)
     runs = bridge.runs("gold", "consume-asset")
     bounds = [(int(given(run)["flights_start"]), int(given(run)["flights_end"])) for run in runs]
     assert bounds[0][0] == 0
@@ -188,7 +181,7 @@ def _consumed(bridge: Bridge) -> int:
 
 def test_a_ledger_in_an_object_store_serves_watcher_operator_and_command_line(bridge: Bridge) -> None:
     version = bridge.commit(4, "main.stored.flights")
-    wait_until(lambda: _watermark(bridge) == version, "the commit in the ledger", 240, lambda: None)
+    until(lambda: _watermark(bridge) == version, "the commit in the ledger", 240)
     runs = bridge.runs("gold", "consume-store")
     assert [(given(run)["flights_start"], given(run)["flights_end"]) for run in runs] == [("0", str(version))]
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from demo.processes import wait_until
-from tests.end_to_end.conftest import CLAIM, Bridge, _job, given
+from tests.end_to_end.conftest import CLAIM, Bridge, _job, given, until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -39,18 +38,17 @@ def test_E01_what_came_during_a_pause_is_processed_once_after_it(bridge: Bridge)
     dag_id, job = "paused_watched", "consume-paused-watched"
     _job(bridge.workspaces["gold"], job, parameters=(*CLAIM, *TABLE))
     first = bridge.commit(1, "main.paused.flights")
-    wait_until(lambda: bounds(bridge, job) == [(-1, first)], "the first range", 240, lambda: None)
+    until(lambda: bounds(bridge, job) == [(-1, first)], "the first range", 240)
     pause(bridge, dag_id, True)
-    wait_until(
+    until(
         lambda: all(run["state"] in ("success", "failed") for run in bridge.airflow.dag_runs(dag_id)),
         "the DAG to be at rest",
         120,
-        lambda: None,
     )
     last = [bridge.commit(1, "main.paused.flights") for _ in range(3)][-1]
     stays(bridge, job, PAUSED_SECONDS)
     pause(bridge, dag_id, False)
-    wait_until(lambda: len(bounds(bridge, job)) > 1, "what came during the pause", 240, lambda: None)
+    until(lambda: len(bounds(bridge, job)) > 1, "what came during the pause", 240)
     assert bounds(bridge, job) == [(-1, first), (first, last)]
     stays(bridge, job, PAUSED_SECONDS)
 
@@ -69,10 +67,10 @@ def test_E12_a_trigger_that_fires_for_a_paused_dag_moves_nothing_and_the_range_i
     def state() -> str:
         return str(bridge.airflow.task(dag_id, waiting, "wait")["state"])
 
-    wait_until(lambda: state() == "deferred", "the sensor to be deferred", 240, lambda: None)
+    until(lambda: state() == "deferred", "the sensor to be deferred", 240)
     pause(bridge, dag_id, True)
     last = [bridge.commit(1, "main.deferred.flights") for _ in range(2)][-1]
-    wait_until(lambda: state() != "deferred", "the trigger to fire", 120, lambda: None)
+    until(lambda: state() != "deferred", "the trigger to fire", 120)
     stays(bridge, job, PAUSED_SECONDS)
     assert bounds(bridge, job) == [(-1, 0)]
     pause(bridge, dag_id, False)

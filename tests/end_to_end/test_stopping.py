@@ -1,84 +1,75 @@
-"""A person marks, or clears, a task whose run is at work; and a mapped backfill, on real Airflow."""
+"""A person clears, and marks, a task whose run is at work; and a mapped backfill, on real Airflow."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
 from typing import Any
 
-import httpx
 import pytest
 
-from demo.processes import wait_until
-from tests.end_to_end.conftest import Bridge, given
+from tests.end_to_end.conftest import Bridge, given, until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
-STATE = {"followed": "running", "deferred": "deferred"}
+STATES = {"marked_followed": "running", "marked_deferred": "deferred"}
+"""The DAGs of these tests, and the state of their task while it waits for its run."""
 
 
-def at_work(bridge: Bridge, way: str) -> tuple[str, int, int]:
-    """A task that waits for its run, which is held at work: the DAG run, the hold and the Databricks run."""
-    gold, job, dag_id = bridge.workspaces["gold"], f"consume-marked-{way}", f"marked_{way}"
-    hold = gold.post("/local/holds", {"job_name": job, "at": "after_start"})["hold_id"]
+def task_of(bridge: Bridge, dag_id: str, dag_run: str) -> Any:
+    return bridge.airflow.task(dag_id, dag_run, "consume")
+
+
+def followed(bridge: Bridge, dag_id: str, dag_run: str, attempt: int) -> int | None:
+    """The run that this try of the task waits for, if deferred in a triggerer; None while it does not."""
+    task = task_of(bridge, dag_id, dag_run)
+    if (task["try_number"], task["state"]) != (attempt, STATES[dag_id]):
+        return None
+    log = bridge.log(dag_id, dag_run, "consume", attempt)
+    told = re.search(r"run (\d+): http", log)
+    return int(told[1]) if told and (STATES[dag_id] == "running" or " starting" in log) else None
+
+
+def runs_of(bridge: Bridge, dag_id: str) -> dict[int, str]:
+    """Run id to result of all runs of the job, "" for one at work."""
+    runs = bridge.runs("gold", f"consume-{dag_id.replace('_', '-')}")
+    return {run["run_id"]: run["state"].get("result_state", "") for run in runs}
+
+
+def test_A10_a_cleared_task_finds_its_run_again_and_a_marked_one_ends_with_it_cancelled(bridge: Bridge) -> None:
+    gold = bridge.workspaces["gold"]
+    for dag_id in STATES:
+        gold.post("/local/holds", {"job_name": f"consume-{dag_id.replace('_', '-')}", "at": "after_start"})
     bridge.commit(1, "main.marked.flights")
-    dag_run = bridge.start(dag_id)
-    wait_until(lambda: follows(bridge, way, dag_run), "the run to be followed", 240, lambda: None)
-    return dag_run, hold, int(bridge.airflow.xcoms(dag_id, dag_run, "consume")["run_id"])
+    started = {dag_id: bridge.start(dag_id) for dag_id in STATES}
 
+    def all_follow(attempt: int) -> dict[str, int]:
+        found: dict[str, int] = {}
 
-def follows(bridge: Bridge, way: str, dag_run: str) -> bool:
-    """Whether the task knows its run and waits for it; a loaded Airflow may not answer in time."""
-    with suppress(httpx.TimeoutException):
-        return "run_id" in bridge.airflow.xcoms(f"marked_{way}", dag_run, "consume") and (
-            state(bridge, way, dag_run) == STATE[way]
-        )
-    return False
+        def all_do() -> bool:
+            for dag_id, dag_run in started.items():
+                if run_id := followed(bridge, dag_id, dag_run, attempt):
+                    found[dag_id] = run_id
+            return len(found) == len(started)
 
+        until(all_do, f"try {attempt} to follow", 240)
+        return found
 
-def state(bridge: Bridge, way: str, dag_run: str) -> Any:
-    return bridge.airflow.task(f"marked_{way}", dag_run, "consume")["state"]
+    first = all_follow(1)
+    for dag_id, dag_run in started.items():
+        body = {"dry_run": False, "dag_run_id": dag_run, "task_ids": ["consume"], "only_failed": False}
+        bridge.call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body | {"only_running": False})
+    assert all_follow(2) == first
+    assert [runs_of(bridge, dag_id) for dag_id in started] == [{first[dag_id]: ""} for dag_id in started]
 
-
-def mark(bridge: Bridge, way: str, dag_run: str, new_state: str) -> None:
-    path = f"/api/v2/dags/marked_{way}/dagRuns/{dag_run}/taskInstances/consume"
-    bridge.call("PATCH", path, {"new_state": new_state})
-
-
-def result(bridge: Bridge, run_id: int) -> Any:
-    run = bridge.workspaces["gold"].get("/api/2.2/jobs/runs/get", run_id=run_id)
-    return run["state"].get("result_state")
-
-
-@pytest.mark.parametrize("way", ["followed", "deferred"])
-def test_A10_a_task_that_is_marked_failed_ends_with_its_run_cancelled(bridge: Bridge, way: str) -> None:
-    dag_run, _, run_id = at_work(bridge, way)
-    mark(bridge, way, dag_run, "failed")
-    wait_until(lambda: result(bridge, run_id) == "CANCELED", f"run {run_id} to be cancelled", 120, lambda: None)
-    assert state(bridge, way, dag_run) == "failed"
-    if way == "followed":
-        wait_until(lambda: recorded(bridge, dag_run, run_id), "the record", 60, lambda: None)
-
-
-@pytest.mark.parametrize("way", ["followed", "deferred"])
-def test_A10_a_task_that_is_cleared_finds_its_run_again(bridge: Bridge, way: str) -> None:
-    before = len(bridge.runs("gold", f"consume-marked-{way}"))
-    dag_run, hold, run_id = at_work(bridge, way)
-    body = {
-        "dry_run": False,
-        "dag_run_id": dag_run,
-        "task_ids": ["consume"],
-        "only_failed": False,
-        "only_running": False,
-    }
-    bridge.call("POST", f"/api/v2/dags/marked_{way}/clearTaskInstances", body)
-    wait_until(
-        lambda: bridge.airflow.task(f"marked_{way}", dag_run, "consume")["try_number"] == 2, "try 2", 240, lambda: None
-    )
-    bridge.workspaces["gold"].delete(f"/local/holds/{hold}")
-    assert bridge.wait(f"marked_{way}", dag_run) == "success", bridge.log(f"marked_{way}", dag_run, "consume", 2)
-    assert result(bridge, run_id) == "SUCCESS"
-    assert bridge.airflow.xcoms(f"marked_{way}", dag_run, "consume")["run_id"] == run_id
-    assert len(bridge.runs("gold", f"consume-marked-{way}")) == before + 1
+    for dag_id, dag_run in started.items():
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{dag_run}/taskInstances/consume"
+        bridge.call("PATCH", path, {"new_state": "failed"})
+    cancelled = [{first[dag_id]: "CANCELED"} for dag_id in started]
+    until(lambda: [runs_of(bridge, dag_id) for dag_id in started] == cancelled, "the runs to be cancelled", 120)
+    assert [task_of(bridge, *one)["state"] for one in started.items()] == ["failed", "failed"]
+    told = f"run {first['marked_followed']} cancelled: a person marked the task failed"
+    log = ("marked_followed", started["marked_followed"], "consume", 2)
+    until(lambda: told in bridge.log(*log), "the ledger to be told", 60)
 
 
 def test_a_mapped_backfill_gives_each_range_to_one_run(bridge: Bridge) -> None:
@@ -89,9 +80,3 @@ def test_a_mapped_backfill_gives_each_range_to_one_run(bridge: Bridge) -> None:
     runs = bridge.runs("gold", "consume-replayed")
     assert sorted((given(run)["flights_start"], given(run)["flights_end"]) for run in runs) == [("0", "0"), ("1", "1")]
     assert {given(run)["bridge_epoch"] for run in runs} == {"backfill"}
-
-
-def recorded(bridge: Bridge, dag_run: str, run_id: int) -> bool:
-    return f"run {run_id} cancelled: a person marked the task failed" in bridge.log(
-        "marked_followed", dag_run, "consume"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,14 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from demo.processes import wait_until
-from tests.end_to_end.conftest import Bridge
+from tests.end_to_end.conftest import Bridge, until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
 STOPPED_SECONDS = 40.0
 """Airflow gives the triggers of a triggerer to another one after 30 s without a sign of life."""
-WAITS = {"runs_deferrable": 4, "moves_deferrable": 4}
+SENSORS = ("runs_deferrable", "runs_deferrable", "moves_deferrable", "moves_deferrable")
 
 
 def triggerers(home: Path) -> list[psutil.Process]:
@@ -40,55 +38,80 @@ def triggerers(home: Path) -> list[psutil.Process]:
 
 
 @contextmanager
-def second_triggerer(environment: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {**environment, "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(port)}
-    command = [sys.executable, "-m", "airflow", "triggerer"]
-    with (folder / "second.log").open("wb") as log:
+def second_triggerer(environment: dict[str, str], folder: Path) -> Iterator[None]:
+    """One more triggerer, from when it has registered itself until the block is left."""
+    command = [sys.executable, "-m", "airflow", "triggerer", "--skip-serve-logs"]
+    path = folder / "second.log"
+    with path.open("wb") as log:
         process = subprocess.Popen(
             command, env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            yield process
+            until(lambda: b"Starting the triggerer" in path.read_bytes(), "the second triggerer", 120)
+            yield
+            assert process.poll() is None, "the second triggerer lived through it all"
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
+            # SIGINT first: what it has then goes back to the other one at once and not after 30 s.
+            for number in (signal.SIGINT, signal.SIGKILL):
+                if process.poll() is None:
+                    os.killpg(process.pid, number)
+                    try:
+                        process.wait(20)
+                    except subprocess.TimeoutExpired:
+                        continue
 
 
-def test_E07_E16_a_triggerer_that_stops_and_goes_on_loses_no_wait_and_wakes_none_twice(
+@contextmanager
+def stopped(processes: list[psutil.Process]) -> Iterator[None]:
+    """The processes do not run for the length of the block, `STOPPED_SECONDS` at least."""
+    began = time.monotonic()
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+        time.sleep(max(0.0, began + STOPPED_SECONDS - time.monotonic()))
+    finally:
+        for process in processes:
+            process.resume()
+
+
+def test_E07_E16_a_triggerer_that_stops_and_goes_on_loses_no_wait_wakes_none_twice_and_cancels_no_run(
     bridge: Bridge, tmp_path: Path
 ) -> None:
     home = Path(bridge.ledger.removeprefix("file://")).parent
     first = triggerers(home)
     assert first, "the triggerer of the deployment runs"
-    bridge.commit(1, "main.moving.flights")
-    with second_triggerer(first[0].environ(), tmp_path) as second:
-        log = tmp_path / "second.log"
-        wait_until(lambda: b"triggerer" in log.read_bytes().lower(), "the second triggerer", 120, lambda: None)
-        started = [(dag_id, bridge.start(dag_id)) for dag_id, count in WAITS.items() for _ in range(count)]
-        wait_until(
-            lambda: all(bridge.airflow.task(*one, "wait")["state"] == "deferred" for one in started),
-            "all sensors to be deferred",
-            240,
-            lambda: None,
-        )
-        for process in first:
-            process.suspend()
-        try:
-            stopped = time.monotonic()
+    gold = bridge.workspaces["gold"]
+    hold = gold.post("/local/holds", {"job_name": "consume-kept", "at": "after_start"})["hold_id"]
+    for table in ("main.moving.flights", "main.marked.flights"):
+        bridge.commit(1, table)
+    kept = ("kept", bridge.start("kept"), "consume")
+    sensors = [(dag_id, bridge.start(dag_id), "wait") for dag_id in SENSORS]
+
+    def began(times: int) -> bool:
+        """Whether each trigger was begun so often, in whichever triggerer."""
+        return all(bridge.log(*one).count(" starting") == times for one in (kept, *sensors))
+
+    until(lambda: began(1), "all to wait in the first triggerer", 240)
+    with second_triggerer(first[0].environ(), tmp_path):
+        with stopped(first):
             bridge.land("two-triggerers.json")
             bridge.commit(1, "main.moving.flights")
-            time.sleep(max(0.0, stopped + STOPPED_SECONDS - time.monotonic()))
-        finally:
-            for process in first:
-                process.resume()
-        states = {one: bridge.wait(*one, seconds=200) for one in started}
-        assert second.poll() is None
-    assert set(states.values()) == {"success"}, states
-    assert {bridge.airflow.task(*one, "wait")["try_number"] for one in started} == {1}
+            until(lambda: began(2), "the second triggerer to take over", 120)
+        states = [bridge.wait(dag_id, run_id, 200) for dag_id, run_id, _ in sensors]
+        # While its run is held the wait goes on in the second, so that only the first one's trigger can have been completed.
+        until(lambda: "trigger completed" in bridge.log(*kept), "the first triggerer to let go of its trigger", 60)
+        assert "invoking on_kill" in bridge.log(*kept), "as Airflow does for a person's mark, too"
+        assert [run["state"]["life_cycle_state"] for run in bridge.runs("gold", "consume-kept")] == ["RUNNING"]
+        gold.delete(f"/local/holds/{hold}")
+        assert bridge.wait("kept", kept[1], 200) == "success", bridge.log(*kept)
+    assert states == ["success"] * len(sensors)
+    assert {bridge.airflow.task(*one)["try_number"] for one in (kept, *sensors)} == {1}
+    awakenings = [bridge.log(*one).count("::group::Pre Execute") for one in (kept, *sensors)]
+    assert awakenings == [2] * len(awakenings), "once to begin to wait, and once when the wait was over"
     newest = bridge.runs("ops", "by-file")[-1]
-    answers = [bridge.airflow.xcoms(*one, "wait")["return_value"] for one in started if one[0] == "runs_deferrable"]
-    assert {answer["run_id"] for answer in answers} == {newest["run_id"]}
-    assert {run["state"]["result_state"] for run in bridge.runs("ops", "by-file")} == {"SUCCESS"}, "none was cancelled"
+    answers = [bridge.airflow.xcoms(*one)["return_value"] for one in sensors if one[0] == "runs_deferrable"]
+    assert [answer["run_id"] for answer in answers] == [newest["run_id"]] * len(answers)
+    (run,) = bridge.runs("gold", "consume-kept")
+    assert run["state"]["result_state"] == "SUCCESS"
+    assert bridge.airflow.xcoms(*kept)["run_id"] == run["run_id"]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core import acts
-from databricks_bridge.core.backfill import bounds_of, ranges_of
+from databricks_bridge.core.backfill import ranges_of
+from databricks_bridge.core.bounds import bounds_of
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import HistoryGap, InvalidArgument, RunFailed
 from databricks_bridge.core.positions import TablePosition

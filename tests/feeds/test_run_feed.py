@@ -327,6 +327,20 @@ async def test_a_job_made_anew_under_its_name_is_followed(lab: Lab) -> None:
                 assert job_id == 70
 
 
+async def test_a_name_is_looked_up_anew_when_the_listing_says_that_its_job_is_gone(lab: Lab) -> None:
+    """Else who comes later would be told of the old job for as long as the feed lives."""
+    lab.service.job(70, "bronze")
+    _, runs = lab.wait()
+    assert await runs.job_of(None, "bronze") == 70
+    del lab.service.jobs[70]
+    lab.service.job(71, "bronze")
+    gone = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 70 does not exist."}
+    lab.service.trouble.append(answer(gone, 400))
+    with pytest.raises(NotFound):
+        await runs.list_runs(job_id=70, start_time_from_ms=0).__anext__()
+    assert await runs.job_of(None, "bronze") == 71
+
+
 async def test_nothing_is_asked_when_nobody_waits(lab: Lab) -> None:
     lab.service.start(1, 1)
     wait = asyncio.create_task(lab.ended(1))

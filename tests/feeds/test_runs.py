@@ -58,7 +58,7 @@ class Listing:
     ) -> AsyncIterator[dict[str, Any]]:
         assert job_id == 7
         for one in sorted(self.runs, key=lambda one: (-one["start_time"], -one["run_id"])):
-            over = one["state"]["life_cycle_state"] == "TERMINATED"
+            over = one["state"]["life_cycle_state"] in ("TERMINATED", "SKIPPED")
             if one["start_time"] >= start_time_from_ms and (over or not completed_only):
                 yield one
 
@@ -84,7 +84,7 @@ async def test_runs_come_in_the_order_in_which_they_ended() -> None:
     assert found.changed_at == datetime.fromtimestamp(5 * 3600, UTC)
 
 
-async def test_only_the_wanted_trigger_and_result_count_and_the_others_are_done() -> None:
+async def test_only_the_wanted_trigger_and_result_count_and_those_of_other_triggers_are_done() -> None:
     runs = [
         run(1, 10, 20),
         run(2, 11, 21, trigger="ONE_TIME"),
@@ -94,11 +94,42 @@ async def test_only_the_wanted_trigger_and_result_count_and_the_others_are_done(
     ]
     found = await look(runs)
     assert found.runs == (1,)
-    assert found.position.done == {1, 2, 3, 4, 5}
+    assert found.position.done == {1, 2, 4}
     other = TriggeredRuns(
         job_id=7, triggers=frozenset({"TABLE", "FILE_ARRIVAL"}), run_state=frozenset({"FAILED", "SUCCESS"})
     )
     assert (await look(runs, source=other)).runs == (1, 3, 4)
+
+
+async def test_a_failed_run_holds_nothing_and_counts_once_it_is_repaired() -> None:
+    """A repair keeps id and start of a run, and ends it anew."""
+    runs = [run(1, 10, 20, result="FAILED"), run(2, 11, 21)]
+    found = await look(runs)
+    assert found.runs == (2,)
+    mark = after_commit(RunsPosition(0), found)
+    assert (await look(runs, mark)).runs == ()
+    runs = [run(1, 10, 30), run(2, 11, 21), run(3, 12, 25)]
+    found = await look(runs, mark)
+    assert found.runs == (3, 1)
+    assert (await look(runs, after_commit(mark, found))).runs == ()
+
+
+async def test_a_repair_of_what_the_mark_has_passed_is_not_seen() -> None:
+    found = await look([run(1, HOUR, 2 * HOUR, result="FAILED"), run(2, 9 * HOUR, 9 * HOUR)])
+    mark = after_commit(RunsPosition(0), found)
+    assert (await look([run(1, HOUR, 10 * HOUR), run(2, 9 * HOUR, 9 * HOUR)], mark)).runs == ()
+
+
+async def test_C08_a_skipped_run_is_no_range_and_what_comes_after_it_is() -> None:
+    skipped = run(2, 11, 11, result="MAXIMUM_CONCURRENT_RUNS_REACHED")
+    skipped["state"]["life_cycle_state"] = "SKIPPED"
+    mark = after_commit(RunsPosition(0), await look([run(1, 10, 20), skipped]))
+    found = await look([run(1, 10, 20), skipped, run(3, 30, 40)], mark)
+    assert found.runs == (3,)
+    only_skipped = TriggeredRuns(
+        job_id=7, triggers=frozenset({"FILE_ARRIVAL"}), run_state=frozenset({"MAXIMUM_CONCURRENT_RUNS_REACHED"})
+    )
+    assert (await look([run(1, 10, 20), skipped], source=only_skipped)).runs == (2,)
 
 
 async def test_a_trigger_kind_new_to_us_does_not_count_and_does_not_harm() -> None:

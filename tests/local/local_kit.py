@@ -15,8 +15,8 @@ from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, Workspace
-from databricks_bridge.local.runs.execution import BeforeRun, Sleep
 from databricks_bridge.local.runs.keeper import RunKeeper
+from databricks_bridge.local.runs.means import BeforeRun, Sleep
 from databricks_bridge.local.server.auth import Credentials
 from databricks_bridge.local.shares import Shares
 from databricks_bridge.local.store import Store

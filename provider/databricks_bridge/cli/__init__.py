@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+LOCAL = ("up", "down", "status", "logs", "wave")
+"""Words of the group `local` that have a command line of their own, which is parsed where they are done."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code.
@@ -13,8 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     4 not confirmed, nothing was written.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:2] == ["local", "up"]:
-        return _local_up(words[2:])
+    if words[:1] == ["local"] and words[1:2] and words[1] in LOCAL:
+        return _local(words[1:])
     from databricks_bridge.cli.parser import parser
     from databricks_bridge.cli.running import run
 
@@ -25,13 +28,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(options)
 
 
-def _local_up(argv: Sequence[str]) -> int:
+def _local(words: Sequence[str]) -> int:
     try:
-        from databricks_bridge.local.command import main as up
+        if words[0] == "up":
+            from databricks_bridge.local.command import main as up
+
+            return up(words[1:])
+        from databricks_bridge.local.managing import main as manage
+
+        return manage(words)
     except ModuleNotFoundError as error:
         print(
             f"databricks-bridge: {error.name} is missing; install airflow-provider-databricks-bridge[local]",
             file=sys.stderr,
         )
         return 2
-    return up(argv)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from typing import TYPE_CHECKING
 
+from databricks_bridge.cli import local_faults
+
 if TYPE_CHECKING:
     Commands = _SubParsersAction[ArgumentParser]
 
@@ -58,7 +60,16 @@ def parser() -> ArgumentParser:
     )
     _claim(groups.add_parser("claim", help="list open claims, resolve one"))
     local = groups.add_parser("local", help="a local workspace (a stand-in, not Databricks)")
-    local.add_subparsers(required=True, metavar="COMMAND").add_parser("up", help="run it in the foreground")
+    words = local.add_subparsers(required=True, metavar="COMMAND")
+    for word, text in (
+        ("up", "run it, in the foreground or with --detach"),
+        ("down", "stop it"),
+        ("status", "what runs, and where"),
+        ("logs", "what a detached one says"),
+        ("wave", "land the next wave of files"),
+    ):
+        words.add_parser(word, help=text)
+    local_faults.add(words)
     return top
 
 

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from databricks_bridge.core import parameters
 from databricks_bridge.core.acts import RunSeen
+from databricks_bridge.core.bounds import Bounds
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.pending import Finding, TableFinding
-from databricks_bridge.core.positions import BEFORE_FIRST, Range, TablePosition
+from databricks_bridge.core.positions import Range, TablePosition
 from databricks_bridge.core.record import Claim, Target
 from databricks_bridge.core.sources import DeltaTable, Source
 
 EPOCH = "backfill"
 """`bridge_epoch` of these runs. No record has this epoch: nobody takes such a run for one of a claim."""
-
-Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -106,36 +104,6 @@ def standing(runs: Mapping[int, RunSeen], generation: int = 0) -> tuple[int, Run
     return generation, runs.get(generation)
 
 
-def bounds_of(value: object, sources: Sequence[Source]) -> dict[str, tuple[int, int]]:
-    """`range=` after rendering, as numbers: `{"flights": (3, 7)}`, or the same as JSON text.
-
-    Every source is named; `(n, n)` gives nothing of that table. Raises InvalidArgument.
-    """
-    given = _mapping(value)
-    check_sources(sources)
-    known = {source.alias for source in sources}
-    for names, what in ((set(given) - known, "names no source"), (known - set(given), "leaves out")):
-        if names:
-            raise InvalidArgument(
-                f"range {what} {', '.join(sorted(map(str, names)))}; name every source of the subscription by its alias "
-                f"({', '.join(sorted(known))}), with (n, n) where there is nothing to process"
-            )
-    bounds = {alias: _pair(alias, pair) for alias, pair in given.items()}
-    if all(from_ == to for from_, to in bounds.values()):
-        raise InvalidArgument(f"range {bounds} is empty; from is exclusive, to is inclusive")
-    return bounds
-
-
-def check_sources(sources: Iterable[Source]) -> None:
-    """Raise InvalidArgument where a source has no versions to give a range of."""
-    runs = sorted(source.alias for source in sources if not isinstance(source, DeltaTable))
-    if runs:
-        raise InvalidArgument(
-            f"range= is for tables; {', '.join(runs)} is a source of triggered runs, which have no versions. Run the job "
-            "itself on what they produced"
-        )
-
-
 def ranges_of(bounds: Bounds, sources: Iterable[Source], findings: Mapping[str, Finding]) -> tuple[Range, ...]:
     """The ranges, with the identity that each table has now. Raises InvalidArgument for versions that are not there."""
     return tuple(_range(source, bounds[source.alias], findings[source.alias]) for source in sources)
@@ -155,31 +123,3 @@ def _range(source: Source, bounds: tuple[int, int], finding: Finding) -> Range:
         raise InvalidArgument(f"range of {source.alias} ends at {bounds[1]}, but {source.table} has {newest}")
     from_, to = (TablePosition(version, now.table_id, now.metadata_id) for version in bounds)
     return Range(source.alias, source.reader_name, from_, to)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise InvalidArgument(f"range is the text {value!r}, which is no JSON ({error})") from error
-    if not isinstance(value, Mapping):
-        raise InvalidArgument(f'range is {value!r}; give alias to (from, to), as in {{"flights": (3, 7)}}')
-    return value
-
-
-def _pair(alias: str, value: object) -> tuple[int, int]:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InvalidArgument(f"range of {alias} is {value!r}; give (from, to): from is exclusive, to is inclusive")
-    from_, to = (_version(alias, one) for one in value)
-    if from_ > to:
-        raise InvalidArgument(f"range of {alias} is ({from_}, {to}), which ends before it begins")
-    return from_, to
-
-
-def _version(alias: str, value: object) -> int:
-    """A version as a number or digits; -1 is before the first commit."""
-    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    if text == str(BEFORE_FIRST) or text.isdecimal():
-        return int(text)
-    raise InvalidArgument(f"range of {alias} has the version {value!r}; give a number from {BEFORE_FIRST} on")

@@ -115,7 +115,11 @@ class RunFeed:
         return self._names[name]
 
     async def _begin(self, job_id: int, bell: Bell, from_ms: int) -> None:
-        runs = [run async for run in self._workspace.list_runs(job_id=job_id, start_time_from_ms=from_ms)]
+        try:
+            runs = [run async for run in self._workspace.list_runs(job_id=job_id, start_time_from_ms=from_ms)]
+        except NotFound:
+            self._forget_names(job_id)
+            raise
         job = self._book.await_job(job_id, bell, from_ms)
         job.from_ms = min(job.from_ms, from_ms)
         job.error, job.checked_at = None, self._timing.clock()
@@ -255,17 +259,19 @@ class RunFeed:
         if job is None or now - job.checked_at < self._recheck_seconds:
             return
         job.checked_at = now
-        names = [name for name, job_id in self._names.items() if job_id == job.job_id]
         try:
             await self._workspace.get_job(job.job_id)
         except (NotFound, NotPermitted, BadAnswer) as error:
-            for name in names:
-                del self._names[name]  # the name may be another job's by now
             self._fail(job, error)
             return
         await self._list_from(job, job.from_ms)
 
+    def _forget_names(self, job_id: int) -> None:
+        """The job's name may be another job's by now."""
+        self._names = {name: known for name, known in self._names.items() if known != job_id}
+
     def _fail(self, job: Job, error: BridgeError) -> None:
+        self._forget_names(job.job_id)
         job.error = error
         for bell in job.bells:
             bell.ring()

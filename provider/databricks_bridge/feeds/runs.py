@@ -77,7 +77,11 @@ async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None)
 
 
 async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
-    """All finished runs above the mark; those of the wanted trigger and result count, the others are only done."""
+    """All finished runs above the mark: those of the wanted trigger and result count, those of another trigger are only done.
+
+    One of the wanted trigger with another result is neither: a person may repair it, and then it counts. It holds nothing
+    either; once the mark has passed its start it is not looked at any more.
+    """
     job_id = await runs.job_of(source.job_id, source.job_name)
     known = mark if isinstance(mark, RunsPosition) else RunsPosition(0)
     finished: list[Mapping[str, Any]] = []
@@ -91,7 +95,8 @@ async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None)
     counted = sorted((run for run in new if matches(run, source)), key=lambda run: (run["end_time"], run["run_id"]))
     newest = max((run["start_time"] for run in finished), default=known.low_water_ms)
     low_water = max(known.low_water_ms, min([newest - int(OVERLAP.total_seconds() * 1000), *open_starts]))
-    done = frozenset(run["run_id"] for run in finished if run["start_time"] >= low_water)
+    settled = [run for run in finished if matches(run, source) or run.get("trigger") not in source.triggers]
+    done = frozenset(run["run_id"] for run in settled if run["start_time"] >= low_water)
     changed_at = _time(counted[-1]["end_time"]) if counted else None
     return RunsFinding(RunsPosition(low_water, done), tuple(run["run_id"] for run in counted), changed_at)
 

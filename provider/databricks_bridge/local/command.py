@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.deployment import Deployment, DeploymentError, WorkspaceSpec, running_deployment
 from databricks_bridge.local.engine.model import Engine, NotebookResult, NotebookRun
 from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.managing import DEFAULT_FILE, ready_file
+from databricks_bridge.local.sql.model import SqlRequest, SqlRows
+
+if TYPE_CHECKING:
+    from databricks_bridge.local.engine.spark import SparkEngine
+    from databricks_bridge.local.lab_file import Lab
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 REFUSED = 2
@@ -24,17 +36,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a deployment with the Spark engine; the exit code. 0 after SIGINT or SIGTERM, 2 for what cannot work."""
     try:
         arguments = _parser().parse_args(argv)
-        specs = _specs(arguments)
-        scale = _time_scale(arguments.time_scale)
-        home = Path(arguments.home).absolute()
+        plan = _plan(arguments)
+        if arguments.detach:
+            from databricks_bridge.local.detaching import detach
+
+            return detach(plan.home, _again(arguments))
         print("Starting a local workspace deployment. It is a stand-in for tests, not Databricks.", flush=True)
-        return asyncio.run(_run(home, specs, _Spark(Layout(home).engine_root), scale))
+        return asyncio.run(_run(plan, _Spark(Layout(plan.home).engine_root)))
     except BridgeError as error:
         print(f"databricks-bridge local: {error}", file=sys.stderr)
         return REFUSED
 
 
-async def _run(home: Path, specs: list[WorkspaceSpec], engine: Engine, time_scale: float) -> int:
+@dataclass(frozen=True)
+class _Plan:
+    home: Path
+    specs: list[WorkspaceSpec]
+    time_scale: float
+    lab: Lab | None
+
+
+async def _run(plan: _Plan, engine: Engine) -> int:
     task = asyncio.current_task()
     assert task is not None, "runs inside asyncio.run"
     asked: list[int] = []
@@ -49,12 +71,44 @@ async def _run(home: Path, specs: list[WorkspaceSpec], engine: Engine, time_scal
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
-        async with running_deployment(home, specs, engine=engine, time_scale=time_scale) as deployment:
+        async with running_deployment(plan.home, plan.specs, engine=engine, time_scale=plan.time_scale) as deployment:
+            if plan.lab is not None:
+                await _furnish(plan.lab, deployment)
             _say(deployment)
-            await asyncio.Event().wait()
+            with _ready(plan):
+                await asyncio.Event().wait()
     except asyncio.CancelledError:
         print("Stopped.", flush=True)
     return 0
+
+
+async def _furnish(lab: Lab, deployment: Deployment) -> None:
+    """In a thread, over HTTP: the deployment is its own client. It watches for the end, since a thread cannot be stopped."""
+    from databricks_bridge.local.furnish import furnish
+    from databricks_bridge.local.rest import Rest
+
+    rests = {name: Rest(name, one.host, one.credentials.token) for name, one in deployment.workspaces.items()}
+    ended = threading.Event()
+
+    def sleep(seconds: float) -> None:
+        if ended.wait(seconds):
+            raise DeploymentError("the deployment was stopped while it was being furnished")
+
+    try:
+        await asyncio.to_thread(furnish, lab, rests, lambda line: print(f"  {line}", flush=True), sleep)
+    finally:
+        ended.set()
+
+
+@contextmanager
+def _ready(plan: _Plan) -> Iterator[None]:
+    """The file that says so is there exactly while it is true."""
+    file = ready_file(plan.home)
+    file.write_text(json.dumps({"pid": os.getpid(), "file": str(plan.lab.file) if plan.lab else None}))
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
 
 
 class _Spark:
@@ -62,7 +116,7 @@ class _Spark:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._engine: Engine | None = None
+        self._engine: SparkEngine | None = None
 
     async def start(self) -> None:
         from databricks_bridge.local.engine.jars import prepare
@@ -76,6 +130,10 @@ class _Spark:
     async def run(self, request: NotebookRun) -> NotebookResult:
         assert self._engine is not None, "the deployment starts its engine first"
         return await self._engine.run(request)
+
+    async def run_sql(self, request: SqlRequest) -> SqlRows:
+        assert self._engine is not None, "the deployment starts its engine first"
+        return await self._engine.run_sql(request)
 
     async def close(self) -> None:
         if self._engine is not None:
@@ -93,16 +151,47 @@ def _say(deployment: Deployment) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="databricks-bridge local up",
-        description="Local workspaces for development and tests. A stand-in, not Databricks.",
+        description="Local workspaces for development and tests. A stand-in, not Databricks. Say what to host by a file, "
+        "or by options; without either, lab.yaml here is the file.",
     )
-    parser.add_argument("--home", required=True, help="folder that keeps everything; made if it is not there")
-    parser.add_argument("--workspace", action="append", required=True, metavar="NAME", help="may be given repeatedly")
+    parser.add_argument("--file", help="YAML: workspaces, catalogs, jobs or bundles, shares, seed files, waves")
+    parser.add_argument("--home", help="folder that keeps everything; made if it is not there")
+    parser.add_argument("--workspace", action="append", default=[], metavar="NAME", help="may be given repeatedly")
     parser.add_argument("--metastore", action="append", default=[], metavar="NAME=METASTORE", help="default: its own")
     parser.add_argument("--port", action="append", default=[], metavar="NAME=PORT", help="default: any free port")
     parser.add_argument(
-        "--time-scale", default="1", metavar="F", help="factor on Databricks' durations, such as 0.05 (default 1)"
+        "--time-scale", metavar="F", help="factor on Databricks' durations, such as 0.05 (default: the file's, else 1)"
     )
+    parser.add_argument("--detach", action="store_true", help="run in the background; return when it is ready")
     return parser
+
+
+def _plan(arguments: argparse.Namespace) -> _Plan:
+    scale = None if arguments.time_scale is None else _time_scale(arguments.time_scale)
+    file = arguments.file
+    if file is None and not arguments.workspace and Path(DEFAULT_FILE).exists():
+        file = DEFAULT_FILE
+    if file is None:
+        if not arguments.home or not arguments.workspace:
+            raise DeploymentError(f"give --home and --workspace, or --file (there is no {DEFAULT_FILE} here)")
+        return _Plan(Path(arguments.home).absolute(), _specs(arguments), scale or 1.0, None)
+    if arguments.workspace or arguments.metastore or arguments.port:
+        raise DeploymentError(f"--workspace, --metastore and --port are said by the file, {file}; leave them out")
+    from databricks_bridge.local.lab_file import read_lab
+
+    lab = read_lab(Path(file))
+    home = Path(arguments.home).absolute() if arguments.home else lab.home
+    return _Plan(home, [one.spec for one in lab.workspaces], scale or lab.time_scale, lab)
+
+
+def _again(arguments: argparse.Namespace) -> list[str]:
+    """The same command line without --detach."""
+    words = []
+    for option in ("file", "home", "workspace", "metastore", "port", "time_scale"):
+        values = getattr(arguments, option) or []
+        for value in [values] if isinstance(values, str) else values:
+            words += [f"--{option.replace('_', '-')}", value]
+    return words
 
 
 def _specs(arguments: argparse.Namespace) -> list[WorkspaceSpec]:

@@ -26,16 +26,22 @@ import uvicorn
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import Engine
+from databricks_bridge.local.faults import Faults
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, Workspace
-from databricks_bridge.local.runs.execution import Sleep
 from databricks_bridge.local.runs.keeper import RunKeeper
+from databricks_bridge.local.runs.means import Sleep
 from databricks_bridge.local.runs.trigger_port import TriggerPort
 from databricks_bridge.local.server.app import create_app
 from databricks_bridge.local.server.auth import credentials_of
+from databricks_bridge.local.server.connections import Protocol
+from databricks_bridge.local.server.unity_catalog_grants import missing_privilege
 from databricks_bridge.local.shares import Shares
+from databricks_bridge.local.sql.model import NoSql, SqlRunner
+from databricks_bridge.local.sql.statements import Statements
 from databricks_bridge.local.store import Store
 from databricks_bridge.local.triggers.scheduler import TriggerScheduler
+from databricks_bridge.local.triggers.switches import read_switches
 
 ADDRESS = "127.0.0.1"
 USER_NAME = "local-workspace"
@@ -81,8 +87,11 @@ async def running_deployment(
     time_scale: float = 1.0,
     now: Clock = time.time,
     sleep: Sleep = asyncio.sleep,
+    sql: SqlRunner | None = None,
 ) -> AsyncIterator[Deployment]:
     """Everything up, engine warmed, `deployment.json` written; and everything down again afterwards.
+
+    `sql` runs the statements of the SQL warehouses; unless it is given the engine does, where it has SQL.
 
     Raises DeploymentError when the home is in use or a port is taken.
     """
@@ -94,6 +103,9 @@ async def running_deployment(
         store = Store(layout.store_file)
         stack.callback(store.close)
         shares = Shares(layout)
+        faults, real = Faults(), now
+        now = lambda: real() + faults.clock_seconds  # noqa: E731 - the one clock of everything below
+        runner = sql or (engine if isinstance(engine, SqlRunner) else NoSql())
         metastores = {spec.name: spec.metastore or spec.name for spec in specs}
 
         async def before_run(workspace: str) -> None:
@@ -103,11 +115,21 @@ async def running_deployment(
         await engine.start()
         runs = RunKeeper(store, engine, now=now, sleep=sleep, time_scale=time_scale, before_run=before_run)
         hosted = [
-            _workspace(spec, listener, layout, store, runs, shares, now, time_scale, engine)
+            _workspace(spec, listener, layout, store, runs, shares, now, time_scale, engine, runner, faults)
             for spec, listener in zip(specs, sockets, strict=True)
         ]
+        for workspace in hosted:
+            stack.push_async_callback(workspace.sql.close)
         jobs = TriggerPort(store, runs)
-        scheduler = TriggerScheduler(layout, jobs, now=now, sleep=sleep, time_scale=time_scale)
+        scheduler = TriggerScheduler(
+            layout,
+            jobs,
+            now=now,
+            sleep=sleep,
+            time_scale=time_scale,
+            switches=lambda: read_switches(store),
+            missing_privilege=lambda job, table: missing_privilege(runs.workspaces[job.workspace], table),
+        )
         stack.push_async_callback(runs.close)
         runs.open(hosted)
         for loop in (runs.run_forever, scheduler.run_forever, shares.run_forever):
@@ -156,6 +178,8 @@ def _workspace(
     now: Clock,
     time_scale: float,
     engine: Engine,
+    sql: SqlRunner,
+    faults: Faults,
 ) -> Workspace:
     metastore = spec.metastore or spec.name
     workspace_id, credentials = credentials_of(store, spec.name)
@@ -180,6 +204,8 @@ def _workspace(
         store=store,
         runs=runs,
         shares=shares,
+        sql=Statements(sql),
+        faults=faults,
     )
 
 
@@ -253,6 +279,7 @@ async def _served(workspaces: Sequence[Workspace], listeners: Sequence[socket.so
 def _server(workspace: Workspace) -> _Server:
     config = uvicorn.Config(
         create_app(workspace),
+        http=Protocol,
         lifespan="off",
         access_log=False,
         log_level="warning",

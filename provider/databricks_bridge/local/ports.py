@@ -6,7 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from databricks_bridge.local.faults import Faults
 from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.sql.model import NoSql
+from databricks_bridge.local.sql.statements import Statements
 
 if TYPE_CHECKING:
     from databricks_bridge.local.runs.keeper import RunKeeper
@@ -42,13 +45,14 @@ class Workspace:
     store: Store = field(repr=False)
     runs: RunKeeper = field(repr=False)
     shares: Shares = field(repr=False)
+    sql: Statements = field(default_factory=lambda: Statements(NoSql()), repr=False)
+    faults: Faults = field(default_factory=Faults, repr=False)
 
 
 @dataclass(frozen=True)
 class TriggeredJob:
     """A job that has a trigger, a schedule or is continuous. `settings` is what jobs/get shows.
 
-    `paused` is true when what starts it (`trigger`, `schedule`, `continuous`) has pause_status PAUSED.
     `trigger_set_at` (epoch milliseconds) is when that was last set: created, changed or resumed. What came before it
     is the baseline, what comes after it is news. `trigger_revision` tells one setting of it from the next.
     """
@@ -59,7 +63,6 @@ class TriggeredJob:
     job_id: int
     name: str
     settings: Mapping[str, Any]
-    paused: bool
     trigger_set_at: int
     trigger_revision: int
 
@@ -86,12 +89,12 @@ class JobsPort(Protocol):
     """What the trigger scheduler may ask of the jobs. Plain calls on the event loop's thread; none of them blocks long."""
 
     def triggered_jobs(self) -> list[TriggeredJob]:
-        """All jobs of all workspaces that something other than run-now may start, paused ones too, by job_id."""
+        """All jobs of all workspaces that something other than run-now may start, also those where it is paused, by job_id."""
 
     def trigger_state(self, job_id: int) -> dict[str, Any] | None:
         """What was last saved for this job, or None: never saved, or the job's trigger has been changed since.
 
-        The key `api` is shown as it is by jobs/get as `trigger_state` (`file_arrival`, `table`); all else is private.
+        What is in it is private to the scheduler and to `server/jobs_wire.py`, which shows a part of it.
         """
 
     def save_trigger_state(self, job_id: int, revision: int, state: Mapping[str, Any]) -> bool:

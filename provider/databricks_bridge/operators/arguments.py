@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import XComArg
 
-from databricks_bridge.core.backfill import bounds_of, check_sources
+from databricks_bridge.core.bounds import bounds_of, check_sources
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.parameters import check_own
 from databricks_bridge.core.sources import Source, check_job

@@ -13,7 +13,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, A
 
 from databricks_bridge.assets.inlets import with_inlet
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.core.postconditions import conditions_of
 from databricks_bridge.core.sources import check_job
 from databricks_bridge.links.run import DatabricksRunLink
 from databricks_bridge.operators import arguments
@@ -107,7 +106,11 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             arguments.count_of(max_generations, "max_generations")
         if not isinstance(poll_interval, timedelta) or poll_interval <= timedelta(0):
             raise InvalidArgument(f"poll_interval is {poll_interval!r}; give a positive timedelta")
-        conditions_of(postcondition, sources)
+        if postcondition is not None:
+            # Imported where it is used: most DAG files have none, and every one pays for what this module imports.
+            from databricks_bridge.core.postconditions import conditions_of
+
+            conditions_of(postcondition, sources)
         self.subscription = subscription
         self.databricks_conn_id = databricks_conn_id
         self.job_id = job_id
@@ -209,6 +212,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
 
     async def _driver(self, context: Context, ledger: Ledger, looker: Looker, workspace: Workspace) -> Driver:
         from databricks_bridge.core.claims import Plan
+        from databricks_bridge.core.postconditions import conditions_of
         from databricks_bridge.core.record import Target
         from databricks_bridge.feeds.driver import Driver
         from databricks_bridge.feeds.runs import job_of

@@ -1,7 +1,8 @@
 """When the triggers of this process last had an answer, as a metric: a triggerer that is alive but stuck stops sending it.
 
 Airflow's triggerer sends its heartbeat from another process than the one in which the triggers run, so that a heartbeat
-says nothing about them.
+says nothing about them. A look is answered by the feeds of the process from memory; after a round of theirs that failed it fails
+too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DAGs for what a person does to a running task, and for mapped backfills."""
+"""DAGs for what a person, or another triggerer, does to a waiting task, and for mapped backfills."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from databricks_bridge import DatabricksIncrementalRunOperator, DeltaTable, Subs
 
 SECOND = timedelta(seconds=1)
 
-for way, deferrable in (("followed", False), ("deferred", True)):
-    marked = Subscription(
-        f"marked_{way}", DeltaTable("main.marked.flights", databricks_conn_id="ops"), start="earliest"
-    )
-    with DAG(f"marked_{way}", schedule=None):
+for name, deferrable in (("marked_followed", False), ("marked_deferred", True), ("kept", True)):
+    table = DeltaTable("main.marked.flights", databricks_conn_id="ops")
+    subscription = Subscription(name, table, start="earliest")
+    with DAG(name, schedule=None):
         DatabricksIncrementalRunOperator(
             task_id="consume",
-            subscription=marked,
+            subscription=subscription,
             databricks_conn_id="gold",
-            job_name=f"consume-marked-{way}",
+            job_name=f"consume-{name.replace('_', '-')}",
             poll_interval=SECOND,
             deferrable=deferrable,
             retries=1,

@@ -64,9 +64,23 @@ def test_only_volumes_are_served(dbutils: DBUtils, path: str) -> None:
 
 
 def test_the_rest_is_refused_by_name(dbutils: DBUtils) -> None:
-    with pytest.raises(NotServedHere, match=r"dbutils\.jobs\.taskValues is not served"):
-        dbutils.jobs.taskValues.get("task", "key")
     with pytest.raises(NotServedHere, match=r"dbutils\.secrets\.get is not served"):
         dbutils.secrets.get("scope", "key")
     with pytest.raises(NotServedHere, match=r"dbutils\.notebook\.run is not served"):
         dbutils.notebook.run("other")
+
+
+def test_task_values_are_told_and_kept_as_json(tmp_path: Path) -> None:
+    values = DBUtils({}, VolumePaths(tmp_path), {"first": {"n": 3, "none": None}}).jobs.taskValues
+    assert values.get("first", "n") == values.get(taskKey="first", key="n", default=1) == 3
+    assert values.get("first", "none") is None
+    assert values.get("first", "other", default="d") == "d"
+    with pytest.raises(ValueError, match="No task value with key other was found for task first"):
+        values.get("first", "other", debugValue=1)
+    values.set("list", (1, 2))
+    values.set(key="list", value=[1, 2, 3])
+    with pytest.raises(TypeError):
+        values.set("bad", {1, 2})
+    with pytest.raises(ValueError, match="longer than 49152 bytes"):
+        values.set("long", "x" * 49_152)
+    assert values.own == {"list": [1, 2, 3]}

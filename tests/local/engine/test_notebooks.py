@@ -68,7 +68,6 @@ def test_failures_have_a_name(lab: Lab, source: str, error: str) -> None:
 def test_what_is_not_served_is_refused_by_name(lab: Lab) -> None:
     refusals = {
         "spark.stop()": "NotServedHere: stop() is not served",
-        'dbutils.jobs.taskValues.set("a", 1)': "NotServedHere: dbutils.jobs.taskValues is not served",
         'spark.read.text("/Volumes/main/landing/nothing/x")': "VolumeNotFound: /Volumes/main/landing/nothing/x: volume",
         "spark.sql(\"SELECT * FROM read_files('/x')\")": "NotServedHere: READ_FILES is not served",
         'spark.sql("COPY INTO a FROM b")': "NotServedHere: COPY INTO is not served",

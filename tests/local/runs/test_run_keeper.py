@@ -51,7 +51,7 @@ def present(workspace: Workspace, run: Run) -> Run:
     return found
 
 
-async def test_a_run_leaves_the_queue_after_48_hours_of_scaled_time(tmp_path: Path, notebooks: Notebooks) -> None:
+async def test_C08_a_run_leaves_the_queue_after_48_hours_of_scaled_time(tmp_path: Path, notebooks: Notebooks) -> None:
     clock, scale = Clock(), 0.5
     ops = bare_workspace(tmp_path, notebooks, now=clock.now, sleep=clock.sleep, time_scale=scale)
     notebooks.block("main")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from databricks_bridge.local.runs.model import Attempt, IllegalTransition, Outcome, Phase, step
@@ -16,7 +18,7 @@ from databricks_bridge.local.runs.plan import (
     retry_allowed,
 )
 
-CHAIN = [
+CHAIN: list[dict[str, Any]] = [
     {"task_key": "a"},
     {"task_key": "b", "depends_on": [{"task_key": "a"}]},
     {"task_key": "c", "depends_on": [{"task_key": "b"}]},

@@ -96,7 +96,8 @@ def test_notebook_params_go_over_base_parameters(api: Api, notebooks: Notebooks,
         ({"job_parameters": {"a": 1}}, "must map strings to strings"),
         ({"job_parameters": {"a": "{{job.nothing}}"}}, "job.nothing"),
         ({"idempotency_token": "t" * 65}, "at most 64 characters, not 65"),
-        ({"only": ["main"]}, "`only` is not supported"),
+        ({"only": ["nowhere"]}, "has no task nowhere"),
+        ({"python_params": ["a"]}, "the job has no spark_python_task"),
     ],
 )
 def test_run_now_refuses_what_it_would_not_do(api: Api, make_job: MakeJob, given: dict[str, Any], message: str) -> None:
@@ -137,6 +138,8 @@ def test_a_task_is_retried_as_a_new_attempt(api: Api, notebooks: Notebooks, make
         (1, "SUCCESS"),
     ]
     assert api.get("runs/get-output", run_id=run["run_id"])["notebook_output"]["result"] == "second"
+    first, second = (task["run_id"] for task in run["tasks"])
+    assert [api.run(task_run)["original_attempt_run_id"] for task_run in (first, second)] == [first, first]
 
 
 def test_a_task_that_takes_too_long_is_killed(api: Api, notebooks: Notebooks, make_job: MakeJob) -> None:

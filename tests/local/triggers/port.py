@@ -52,8 +52,6 @@ class MemoryJobs:
     _listeners: list[Callable[[RunFinished], None]] = field(default_factory=list)
 
     def put(self, job_id: int, settings: Mapping[str, Any]) -> None:
-        block = settings.get("trigger") or settings.get("continuous") or {}
-        paused = block.get("pause_status") == "PAUSED"
         revision = self.jobs[job_id].trigger_revision + 1 if job_id in self.jobs else 1
         self._states.pop(job_id, None)
         # A request takes a moment: what was there before it is older than the trigger.
@@ -65,13 +63,14 @@ class MemoryJobs:
             job_id,
             f"job-{job_id}",
             copy.deepcopy(settings),
-            paused,
             round(self.clock.at * 1000),
             revision,
         )
 
-    def state(self, job_id: int) -> dict[str, Any]:
-        return self.trigger_state(job_id) or {}
+    def state(self, job_id: int, trigger: int = 0) -> dict[str, Any]:
+        """What is kept of one of the job's triggers."""
+        kept = self.trigger_state(job_id)
+        return dict(kept["triggers"][trigger]) if kept else {}
 
     def end(
         self,
@@ -117,7 +116,7 @@ class MemoryJobs:
         state: Mapping[str, Any],
         trigger_info: Mapping[str, Any] | None = None,
     ) -> int | None:
-        if not self._is_at(job_id, revision) or self.jobs[job_id].paused:
+        if not self._is_at(job_id, revision):
             return None
         run_id = 500 + len(self.started)
         self.started.append(Started(run_id, job_id, trigger, dict(context), trigger_info))

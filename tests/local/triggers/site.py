@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.triggers import TriggerScheduler
+from databricks_bridge.local.triggers.switches import Switches
 from tests.local.triggers.port import BEGINNING, ManualClock, MemoryJobs
 
 URL = "/Volumes/main/landing/flights/"
@@ -32,7 +33,7 @@ class Site:
             now=self.clock.now,
             sleep=self.clock.sleep,
             time_scale=self.time_scale,
-            **self.switches,
+            switches=lambda: Switches(**self.switches),
         )
 
     async def until(self, seconds: float) -> None:

@@ -199,7 +199,7 @@ def test_trigger_details_show_the_history(deployment: Deployment, api: Api) -> N
     view = deployment.layout.table_path("ops", FLIGHTS).with_name("flights.view.json")
     view.write_text("{}")
     failed = eventually(lambda: failure_of(api, job_id))
-    assert "flights is a view" in failed["description"]
+    assert "the view main.silver.flights cannot be read" in failed["description"]
 
 
 def failure_of(api: Api, job_id: int) -> Any:

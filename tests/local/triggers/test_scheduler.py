@@ -230,13 +230,13 @@ async def test_commits_that_log_cleanup_took_count_as_a_change(site: Site) -> No
     assert site.fired() == [1]
 
 
-async def test_a_view_cannot_be_watched_and_the_history_says_so(site: Site) -> None:
+async def test_a_view_that_cannot_be_read_says_so_in_the_history(site: Site) -> None:
     site.layout.table_path("ops", FLIGHTS).parent.mkdir(parents=True)
     site.layout.table_path("ops", FLIGHTS).with_name("flights.view.json").write_text("{}")
     site.jobs.put(1, on_tables(FLIGHTS))
     site.jobs.put(2, on_files())
     await site.until(1)
-    assert "flights is a view" in site.jobs.state(1)["history"]["last_failed"]["description"]
+    assert "the view main.silver.flights cannot be read" in site.jobs.state(1)["history"]["last_failed"]["description"]
     site.drop("a.json")
     await site.until(61)
     assert site.fired() == [2]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Condition, Policy
+from databricks_bridge.local.runs.starts import starts
+from databricks_bridge.local.triggers.quartz import parse_quartz
 from databricks_bridge.local.triggers.settings import (
     Continuous,
     FileArrival,
     JobCompletion,
     Kind,
     Periodic,
+    Schedule,
     TableUpdate,
-    parse_trigger,
+    parse_start,
 )
 
 URL = "/Volumes/main/landing/flights/"
@@ -27,8 +31,10 @@ POLICY = Policy(min_time_between_triggers=timedelta(minutes=2), wait_after_last_
 @pytest.mark.parametrize(
     ("settings", "kind"),
     [
-        ({"name": "plain"}, None),
-        ({"schedule": {"quartz_cron_expression": "0 0 * * * ?", "pause_status": "PAUSED"}}, None),
+        (
+            {"schedule": {"quartz_cron_expression": "0 0 * * * ?", "timezone_id": "Asia/Tokyo"}},
+            Schedule(parse_quartz("0 0 * * * ?"), ZoneInfo("Asia/Tokyo")),
+        ),
         ({"continuous": {}}, Continuous()),
         ({"trigger": {"file_arrival": {"url": URL}}}, FileArrival(URL, Policy())),
         ({"trigger": {"file_arrival": {"url": URL, **TIMERS}}}, FileArrival(URL, POLICY)),
@@ -47,10 +53,11 @@ POLICY = Policy(min_time_between_triggers=timedelta(minutes=2), wait_after_last_
         ),
     ],
 )
-def test_each_kind(settings: dict[str, Any], kind: Kind | None) -> None:
-    assert parse_trigger(settings) == kind
+def test_each_kind(settings: dict[str, Any], kind: Kind) -> None:
+    (start,) = starts(settings)
+    assert parse_start(start) == kind
 
 
 def test_an_unknown_kind_is_an_error_with_its_name() -> None:
-    with pytest.raises(InvalidArgument, match="model, pause_status"):
-        parse_trigger({"trigger": {"pause_status": "UNPAUSED", "model": {}}})
+    with pytest.raises(InvalidArgument, match="moon, pause_status"):
+        parse_start({"pause_status": "UNPAUSED", "moon": {}})

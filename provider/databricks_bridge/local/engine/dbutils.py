@@ -1,12 +1,13 @@
-"""The part of `dbutils` that jobs' notebooks use: widgets, notebook.exit, fs on volumes."""
+"""The part of `dbutils` that jobs' notebooks use: widgets, notebook.exit, jobs.taskValues, fs on volumes."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from databricks_bridge.local.engine.errors import NotServedHere
 from databricks_bridge.local.engine.paths import VolumePaths
@@ -77,6 +78,41 @@ class Notebook:
 
     def run(self, path: str, timeout_seconds: int = 0, arguments: dict[str, str] | None = None) -> NoReturn:
         raise NotServedHere("dbutils.notebook.run is not served by the local workspace; make it a task of the job.")
+
+
+TASK_VALUE_LIMIT = 48 * 1024
+"""Bytes of one task value as JSON."""
+
+
+class TaskValues:
+    """`dbutils.jobs.taskValues`: what this task tells later ones, and what earlier ones told."""
+
+    def __init__(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        self._told = told
+        self.own: dict[str, Any] = {}
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep a JSON value of at most 48 KiB. Raises TypeError for another kind, ValueError for a longer one."""
+        text = json.dumps(value)
+        if len(text.encode()) > TASK_VALUE_LIMIT:
+            raise ValueError(f"The task value {key} is longer than {TASK_VALUE_LIMIT} bytes")
+        self.own[key] = json.loads(text)
+
+    def get(self, taskKey: str, key: str, default: Any = None, debugValue: Any = None) -> Any:
+        """The value, else the default. Raises ValueError where there is neither; `debugValue` is for outside of jobs."""
+        values = self._told.get(taskKey, {})
+        if key in values:
+            return values[key]
+        if default is None:
+            raise ValueError(f"No task value with key {key} was found for task {taskKey}, and no default was given")
+        return default
+
+
+class Jobs:
+    """`dbutils.jobs`."""
+
+    def __init__(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        self.taskValues = TaskValues(told)
 
 
 @dataclass(frozen=True)
@@ -165,11 +201,16 @@ class FileSystem:
 class DBUtils:
     """`dbutils` as a notebook of the local workspace sees it."""
 
-    def __init__(self, parameters: dict[str, str], volumes: VolumePaths) -> None:
+    def __init__(
+        self,
+        parameters: dict[str, str],
+        volumes: VolumePaths,
+        task_values: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self.widgets = Widgets(parameters)
         self.notebook = Notebook()
         self.fs = FileSystem(volumes)
-        self.jobs = NotServed("dbutils.jobs", "Task values are not kept; use dbutils.notebook.exit and job parameters.")
+        self.jobs = Jobs(task_values or {})
         self.secrets = NotServed("dbutils.secrets", "Pass what is needed as a job parameter.")
         self.library = NotServed("dbutils.library")
         self.credentials = NotServed("dbutils.credentials")

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,16 @@ def kill_group(leader: int) -> None:
     """Kill the process group that `leader` leads; nothing when it is gone."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def process_environment(gateway: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of a Python process that attaches to the JVM through this gateway."""
+    return dict(os.environ) | {
+        "PYSPARK_GATEWAY_PORT": str(gateway["port"]),
+        "PYSPARK_GATEWAY_SECRET": str(gateway["secret"]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PIN_THREAD": "true",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # pyspark says at import that it does not know pandas 3 yet; every log would begin with it.
+        "PYTHONWARNINGS": "ignore::FutureWarning:pyspark.testing.utils",
+    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,8 @@ class NotebookRun:
 
     `notebook` is a `.py` file, in Databricks' source format or plain. `metastore_root` holds
     `<catalog>/<schema>/<table>`, `volumes_root` holds `<catalog>/<schema>/<volume>`. `log` receives what the notebook
-    prints, as it prints it.
+    prints, as it prints it. `arguments` are those of the command line, of a Python file. `task_values` are what the
+    tasks before it set, by task key and name.
     """
 
     run_id: int
@@ -25,6 +27,8 @@ class NotebookRun:
     host: str
     token: str = field(repr=False)
     log: Path
+    arguments: tuple[str, ...] = ()
+    task_values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,16 @@ class NotebookResult:
     """How a notebook ended.
 
     `exit_value` is what it gave to `dbutils.notebook.exit`. `error` is `ClassName: message`, as `runs/get-output` shows
-    it, and `error_trace` the Python traceback; both None when it succeeded.
+    it, and `error_trace` the Python traceback; both None when it succeeded. `task_values` are what it set, of JSON
+    values. `cells` says of each cell that was run: its first line, and where its output begins and ends in the log.
     """
 
     succeeded: bool
     exit_value: str | None
     error: str | None
     error_trace: str | None
+    task_values: Mapping[str, Any] = field(default_factory=dict)
+    cells: Sequence[Sequence[int]] = ()
 
 
 class Engine(Protocol):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
+import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -32,17 +35,38 @@ def run_notebook(notebook: Path, spark: SparkSession, dbutils: DBUtils) -> Noteb
         "display": display,
     }
     started = _record_streams()
+    cells: list[tuple[int, int, int]] = []
+    exit_value = None
     try:
         for cell in parse_notebook(notebook.read_text(encoding="utf-8-sig")):
-            _run_cell(cell, names, notebook)
+            begin = _printed()
+            try:
+                _run_cell(cell, names, notebook)
+            finally:
+                cells.append((cell.first_line, begin, _printed()))
         for stream in started:
             if not stream.was_awaited:
                 stream.query.awaitTermination()
     except NotebookExit as exited:
-        return NotebookResult(succeeded=True, exit_value=exited.value, error=None, error_trace=None)
+        exit_value = exited.value
     except BaseException as error:  # noqa: BLE001 - whatever a notebook raises, SystemExit too, is its result
-        return failed(error, _from_notebook(error.__traceback__, str(notebook)))
-    return NotebookResult(succeeded=True, exit_value=None, error=None, error_trace=None)
+        result = failed(error, _from_notebook(error.__traceback__, str(notebook)))
+        return replace(result, task_values=dbutils.jobs.taskValues.own, cells=cells)
+    return NotebookResult(
+        succeeded=True,
+        exit_value=exit_value,
+        error=None,
+        error_trace=None,
+        task_values=dbutils.jobs.taskValues.own,
+        cells=cells,
+    )
+
+
+def _printed() -> int:
+    """How long the log is, to which standard output and error go; 0 where that is no file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.fstat(1).st_size
 
 
 def failed(error: BaseException, trace: TracebackType | None) -> NotebookResult:

@@ -48,7 +48,8 @@ def _run(request: dict[str, Any]) -> NotebookResult:
     adapt_python(volumes)
     os.chdir(notebook.parent)
     sys.path.insert(0, str(notebook.parent))
-    return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes))
+    sys.argv = [str(notebook), *request["arguments"]]
+    return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes, request["task_values"]))
 
 
 def _first_line(descriptor: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import uuid
 from asyncio.subprocess import PIPE, STDOUT, Process
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from databricks_bridge.local.engine.errors import EngineError
-from databricks_bridge.local.engine.jvm import Controller, kill_group
+from databricks_bridge.local.engine.jvm import Controller, kill_group, process_environment
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.sql.model import SqlRequest, SqlRows
+from databricks_bridge.local.sql.sessions import SqlSession
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +35,8 @@ class SparkEngine:
         self._controller: Controller | None = None
         self._starting = asyncio.Lock()
         self._runs: dict[str, Process] = {}
+        self._sql: dict[Path, SqlSession] = {}
+        self._opening = asyncio.Lock()
         self._closed = False
 
     async def start(self) -> None:
@@ -54,6 +57,19 @@ class SparkEngine:
             await _to_the_end(self._clean_up(key, controller))
             result_file.unlink(missing_ok=True)
 
+    async def run_sql(self, request: SqlRequest) -> SqlRows:
+        """Run one statement, in a process of its own for each metastore that stays. Raises SqlFailed."""
+        async with self._opening:
+            controller = await self._running()
+            session = self._sql.get(request.metastore_root)
+            if session is None or session.ended.is_set():
+                if session is not None:
+                    await session.close()
+                session = self._sql[request.metastore_root] = await SqlSession.open(
+                    controller, request, session_settings(request.metastore_root), self._root / "sql.log"
+                )
+        return await session.run(request, session_settings(request.metastore_root))
+
     async def active_streams(self) -> int:
         """How many streams of notebooks run now."""
         controller = await self._running()
@@ -61,16 +77,20 @@ class SparkEngine:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The controller, the JVM and the notebooks that run now."""
+        """The controller, the JVM, the notebooks that run now, and the processes for SQL."""
         alive = self._controller is not None and not self._controller.ended.is_set()
         owners = (self._controller.pid, self._controller.jvm_pid) if self._controller and alive else ()
-        return (*(pid for pid in owners if pid is not None), *(process.pid for process in self._runs.values()))
+        processes = [*(run.pid for run in self._runs.values()), *(session.pid for session in self._sql.values())]
+        return (*(pid for pid in owners if pid is not None), *processes)
 
     async def close(self) -> None:
         """Kill the notebooks, end the JVM. `run` is refused until `start` is called again."""
         self._closed = True
         for process in self._runs.values():
             kill_group(process.pid)
+        for session in self._sql.values():
+            await session.close()
+        self._sql.clear()
         async with self._starting:
             if self._controller is not None:
                 await self._controller.close()
@@ -97,6 +117,8 @@ class SparkEngine:
             "notebook": str(request.notebook.absolute()),
             "volumes_root": str(request.volumes_root.absolute()),
             "parameters": request.parameters,
+            "arguments": list(request.arguments),
+            "task_values": request.task_values,
             "result": str(result_file),
         }
         assert process.stdin is not None
@@ -149,19 +171,12 @@ def session_settings(metastore_root: Path) -> dict[str, str]:
 
 async def _start_notebook(request: NotebookRun, gateway: dict[str, Any]) -> Process:
     request.log.parent.mkdir(parents=True, exist_ok=True)
-    environment = dict(os.environ) | {
-        "PYSPARK_GATEWAY_PORT": str(gateway["port"]),
-        "PYSPARK_GATEWAY_SECRET": gateway["secret"],
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_PIN_THREAD": "true",
-        "SPARK_LOCAL_IP": "127.0.0.1",
+    environment = process_environment(gateway) | {
         # What the SDK needs to reach the workspace from inside its own notebooks.
         "DATABRICKS_HOST": request.host,
         "DATABRICKS_TOKEN": request.token,
         "DATABRICKS_BRIDGE_RUN_ID": str(request.run_id),
         "DATABRICKS_BRIDGE_TASK_KEY": request.task_key,
-        # pyspark says at import that it does not know pandas 3 yet; every log would begin with it.
-        "PYTHONWARNINGS": "ignore::FutureWarning:pyspark.testing.utils",
     }
     with request.log.open("ab") as output:
         return await asyncio.create_subprocess_exec(

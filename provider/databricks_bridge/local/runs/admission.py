@@ -26,6 +26,7 @@ class Order:
     trigger_info: Mapping[str, Any] = field(default_factory=dict)
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     notebook_params: Mapping[str, str] = field(default_factory=dict)
+    python_params: tuple[str, ...] = ()
     queue: bool | None = None
 
 
@@ -75,6 +76,7 @@ def create_run(store: Store, workspace: Workspace, order: Order) -> Run:
             start_time=at,
             phase=Phase.PENDING if phase is Phase.DONE else phase,
             notebook_params=order.notebook_params,
+            python_params=order.python_params,
         )
         run = with_parameters(run, workspace, order.job_parameters)
         if phase is Phase.DONE:

@@ -13,25 +13,29 @@ from databricks_bridge.local.ports import Clock, RunFinished, Workspace
 from databricks_bridge.local.runs import admission
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.ends import keep_end, run_finished
-from databricks_bridge.local.runs.execution import (
+from databricks_bridge.local.runs.execution import execute
+from databricks_bridge.local.runs.holds import Holds
+from databricks_bridge.local.runs.means import (
     BeforeRun,
+    Ended,
     Means,
     Sleep,
     cancel_attempts,
     end_attempt,
-    execute,
     latest_attempts,
 )
-from databricks_bridge.local.runs.holds import Holds
 from databricks_bridge.local.runs.model import SLOT_PHASES, Outcome, Phase, Repair, Run
-from databricks_bridge.local.runs.plan import Conclude, upstream_keys
-from databricks_bridge.local.runs.records import attempts_of, get_run, put_run, runs_in
+from databricks_bridge.local.runs.plan import Conclude, task_of, upstream_keys
+from databricks_bridge.local.runs.records import all_attempts_of, get_run, put_attempt, put_run, runs_in
+from databricks_bridge.local.runs.work import kind_of
 from databricks_bridge.local.store import Store
 
 QUEUE_SECONDS = 48 * 3600
 """How long a run may wait in the queue (Databricks docs, "Job queueing")."""
 CANCELED_MESSAGE = "Run cancelled."
 RESTARTED_MESSAGE = "The local workspace was restarted while this task ran."
+RESUMED_KINDS = ("run_job_task", "condition_task")
+"""Tasks that go on after a restart, as no process of theirs was lost with it."""
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +55,10 @@ class RunKeeper:
     ) -> None:
         self.store = store
         self.holds = Holds(store)
-        self._means = Means(store, engine, self.holds, now, sleep, time_scale, before_run)
+        self._means = Means(store, engine, self.holds, now, sleep, time_scale, before_run, self)
         self._workspaces: dict[str, Workspace] = {}
         self._under_way: dict[int, asyncio.Task[Conclude]] = {}
+        self._waiting: dict[int, list[asyncio.Future[Run]]] = {}
         self._listeners: list[Callable[[RunFinished], None]] = []
         self._closing = False
 
@@ -66,15 +71,26 @@ class RunKeeper:
         self._workspaces = {workspace.name: workspace for workspace in workspaces}
         self.holds.release_all_holding()
         for run in self._hosted(runs_in(self.store, SLOT_PHASES)):
-            for attempt in attempts_of(self.store, run.run_id):
-                if attempt.phase is Phase.RUNNING and run.phase is Phase.RUNNING:
-                    end_attempt(self._means, run, attempt, Outcome.BROKEN, RESTARTED_MESSAGE, error=RESTARTED_MESSAGE)
+            self._settle_after_restart(run)
             if run.phase is Phase.TERMINATING:
                 self._end(run.run_id, Conclude(Outcome.CANCELED, CANCELED_MESSAGE))
             else:
                 self._spawn(run.run_id)
         for job_id in {run.job_id for run in self._hosted(runs_in(self.store, {Phase.QUEUED}))}:
             self.promote(job_id)
+
+    def _settle_after_restart(self, run: Run) -> None:
+        """What ran has failed, except where nothing of it is lost: the run of a run job task is taken up too."""
+        for attempt in all_attempts_of(self.store, run.run_id):
+            if attempt.phase is Phase.DONE or run.phase is not Phase.RUNNING:
+                continue
+            if attempt.parent:
+                put_attempt(self.store, attempt.ended(Outcome.BROKEN, RESTARTED_MESSAGE, self._means.now_ms()))
+            elif attempt.phase is Phase.RUNNING and kind_of(task_of(run, attempt)) in RESUMED_KINDS:
+                put_attempt(self.store, replace(attempt, phase=Phase.PENDING))
+            elif attempt.phase is Phase.RUNNING:
+                broken = Ended(Outcome.BROKEN, RESTARTED_MESSAGE, {"error": RESTARTED_MESSAGE})
+                end_attempt(self._means, run, attempt, broken)
 
     async def close(self) -> None:
         """Stop all notebooks. Their runs stay as they are in the store, for the next start to take up."""
@@ -104,9 +120,9 @@ class RunKeeper:
         return run
 
     def cancel(self, run_id: int) -> None:
-        """Ask a run to stop. A queued one ends here; an active one is TERMINATING until its notebooks are gone."""
+        """Ask a run to stop, unless everything stops anyway. A queued one ends here; an active one is TERMINATING until its notebooks are gone."""
         run = get_run(self.store, run_id)
-        if run is None or run.phase in (Phase.DONE, Phase.TERMINATING):
+        if self._closing or run is None or run.phase in (Phase.DONE, Phase.TERMINATING):
             return
         task = self._under_way.get(run_id)
         if run.phase is Phase.QUEUED or task is None:
@@ -114,6 +130,15 @@ class RunKeeper:
             return
         put_run(self.store, run.moved(Phase.TERMINATING))
         task.cancel()
+
+    async def until_ended(self, run_id: int) -> Run:
+        """Wait for the end of a run that exists; the run as it ended."""
+        run = get_run(self.store, run_id)
+        if run is not None and run.phase is Phase.DONE:
+            return run
+        ended: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(run_id, []).append(ended)
+        return await ended
 
     def repair(self, run: Run, task_keys: Iterable[str], parameters: Mapping[str, str]) -> int:
         """Run some tasks of an ended run again, with the job's present settings; the repair's id.
@@ -207,6 +232,9 @@ class RunKeeper:
         self.promote(run.job_id)
 
     def _tell(self, run: Run) -> None:
+        for waiter in self._waiting.pop(run.run_id, ()):
+            if not waiter.done():
+                waiter.set_result(run)
         end = run_finished(self._workspaces[run.workspace], run)
         for listener in self._listeners:
             listener(end)

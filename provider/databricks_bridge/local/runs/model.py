@@ -6,7 +6,7 @@ milliseconds. How a phase and an outcome look on the wire is in `server/runs_wir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -104,6 +104,7 @@ class Run:
     context: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[Mapping[str, str], ...] = ()
     notebook_params: Mapping[str, str] = field(default_factory=dict)
+    python_params: tuple[str, ...] = ()
     slot_at: int = 0
     began_at: int = 0
     end_time: int = 0
@@ -129,7 +130,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One try of one task. `number` counts over retries and repairs, from 0. `not_before` is when a retry may start."""
+    """One try of one task. `number` counts over retries and repairs, from 0. `not_before` is when a retry may start.
+
+    `resolved` is `resolved_values` of the API, `task_values` what the notebook set, `cells` where in its log the output
+    of each cell begins and ends. `output` is what a SQL task gave. `condition` is what a condition task came to, `child_run_id` the run that a run job
+    task started. An iteration of a for each task has the task run id of that as `parent`, its number and its `input`
+    as JSON. `original` is the first try's run id, 0 for the first.
+    """
 
     run_id: int
     job_run_id: int
@@ -147,6 +154,16 @@ class Attempt:
     exit_value: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     base_parameters: Mapping[str, str] = field(default_factory=dict)
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+    task_values: Mapping[str, Any] = field(default_factory=dict)
+    cells: tuple[Sequence[int], ...] = ()
+    output: Mapping[str, Any] = field(default_factory=dict)
+    condition: str | None = None
+    original: int = 0
+    child_run_id: int = 0
+    parent: int = 0
+    iteration: int | None = None
+    input: str | None = None
 
     def moved(self, phase: Phase, **changes: Any) -> Attempt:
         """The same attempt one phase on. Raises IllegalTransition."""

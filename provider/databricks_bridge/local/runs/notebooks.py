@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.engine.model import NotebookRun
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.admission import reference_values
+from databricks_bridge.local.runs.endings import TASK_ENDINGS
 from databricks_bridge.local.runs.model import Attempt, Outcome, Run
 from databricks_bridge.local.runs.plan import Task
-from databricks_bridge.local.runs.references import resolve_all
 
+SOURCE_COPY = "source.py"
+"""Name of the copy of what ran, in the folder of its task run."""
 RESULT_WORDS: Mapping[Outcome, str] = {
     Outcome.SUCCESS: "success",
     Outcome.FAILED: "failed",
@@ -41,37 +47,69 @@ def find_notebook(files: Path, notebook_path: str) -> Path | None:
     return None
 
 
-def parameters_of(
-    run: Run, task: Task, attempt: Attempt, latest: Sequence[Attempt], workspace: Workspace
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The notebook's widgets, and the task's own parameters with references resolved.
+def find_python_file(workspace: Workspace, path: str) -> Path | None:
+    """The file of a workspace path or of `/Volumes/...`, with or without `dbfs:` before it; else None."""
+    if path.removeprefix("dbfs:").startswith("/Volumes/"):
+        try:
+            file = workspace.layout.volume_path(workspace.metastore, path)
+        except InvalidArgument:
+            return None
+        return file if file.is_file() else None
+    return find_notebook(workspace.layout.workspace_files(workspace.name), path)
 
-    A job parameter wins over a task parameter of the same name; notebook_params of run-now win over base_parameters.
-    """
-    job_parameters = {item["name"]: item["value"] for item in run.parameters}
+
+def reference_values_of(
+    run: Run, task: Task, attempt: Attempt, latest: Sequence[Attempt], workspace: Workspace
+) -> dict[str, str]:
+    """The values of all references that an attempt may make when it starts. `latest` holds each task's newest attempt."""
     values = {
         **reference_values(run, workspace),
-        **{f"job.parameters.{name}": value for name, value in job_parameters.items()},
+        **{f"job.parameters.{item['name']}": item["value"] for item in run.parameters},
         "task.name": attempt.task_key,
         "task.run_id": str(attempt.run_id),
         "task.execution_count": str(attempt.number + 1),
-        "task.notebook_path": str(task["notebook_task"]["notebook_path"]),
+        "task.notebook_path": str(task.get("notebook_task", {}).get("notebook_path", "")),
+    }
+    if attempt.input is not None:
+        values |= _input_values(json.loads(attempt.input))
+    paths = {
+        one["task_key"]: one["notebook_task"]["notebook_path"]
+        for one in run.settings["tasks"]
+        if "notebook_task" in one
     }
     for other in latest:
         prefix = f"tasks.{other.task_key}"
         values[f"{prefix}.run_id"] = str(other.run_id)
         values[f"{prefix}.execution_count"] = str(other.number + 1)
+        values[f"{prefix}.notebook_path"] = str(paths.get(other.task_key, ""))
         if other.outcome is not None:
             values[f"{prefix}.result_state"] = RESULT_WORDS.get(other.outcome, "")
-    base = {**task["notebook_task"].get("base_parameters", {}), **run.notebook_params}
-    resolved = resolve_all(base, values)
-    return {**resolved, **job_parameters}, resolved
+            ending = TASK_ENDINGS[other.outcome]
+            values[f"{prefix}.error_code"] = "" if ending.type == "SUCCESS" else ending.code
+        if other.output:
+            values[f"{prefix}.output.rows"] = json.dumps(other.output["rows"])
+            for key, value in other.output["first_row"].items():
+                values[f"{prefix}.output.first_row.{key}"] = "" if value is None else _text(value)
+        for key, value in other.task_values.items():
+            values[f"{prefix}.values.{key}"] = _text(value)
+    return values
+
+
+def _input_values(value: Any) -> dict[str, str]:
+    fields = value if isinstance(value, dict) else {}
+    return {"input": _text(value), **{f"input.{name}": _text(item) for name, item in fields.items()}}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def notebook_run(run: Run, attempt: Attempt, notebook: Path, workspace: Workspace) -> NotebookRun:
     """What the engine is given for an attempt whose parameters are resolved."""
     folder = workspace.layout.run_folder(workspace.name, attempt.run_id)
     folder.mkdir(parents=True, exist_ok=True)
+    # What ran, for runs/export: the file in the workspace may be another one by then.
+    shutil.copyfile(notebook, folder / SOURCE_COPY)
     return NotebookRun(
         run_id=attempt.run_id,
         task_key=attempt.task_key,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from databricks_bridge.local.runs.model import FAILURES, Attempt, Outcome, Phase
+from databricks_bridge.local.runs.model import FAILURES, Attempt, Outcome, Phase, Run
+from databricks_bridge.local.runs.starts import starts
 
 FAILED_MESSAGE = "Workload failed, see run output for details."
 """What Databricks itself says of a failed notebook; the cause is in runs/get-output."""
@@ -56,9 +57,16 @@ def next_acts(tasks: Sequence[Task], latest: Mapping[str, Attempt]) -> list[Act]
         upstream = [latest[key] for key in upstream_keys(task)]
         if any(other.phase is not Phase.DONE for other in upstream):
             continue
-        outcomes = [other.outcome for other in upstream if other.outcome is not None]
+        outcomes = [outcome for outcome in _outcomes(task, latest) if outcome is not None]
         acts.append(_start_or_settle(task, attempt, outcomes))
     return acts
+
+
+def task_of(run: Run, attempt: Attempt) -> Task:
+    """The task that this is an attempt of; for an iteration the nested one."""
+    tasks: Sequence[Task] = run.settings["tasks"]
+    nested = [task["for_each_task"]["task"] for task in tasks if "for_each_task" in task]
+    return next(task for task in (nested if attempt.parent else tasks) if task["task_key"] == attempt.task_key)
 
 
 def upstream_keys(task: Task) -> list[str]:
@@ -83,6 +91,82 @@ def retry_allowed(task: Task, outcome: Outcome, attempts_made: int) -> bool:
         return False
     retries = int(task.get("max_retries", 0))
     return retries < 0 or attempts_made <= retries
+
+
+CONTINUOUS_RETRIES = 3
+FIRST_CONTINUOUS_PAUSE_MS = 60_000
+"""Of a continuous job with task_retry_mode ON_FAILURE: the pause before the first retry, doubled with each. The number
+of retries is documented, their pauses are not."""
+
+
+def retry_pause(run: Run, task: Task, outcome: Outcome, attempts_made: int) -> int | None:
+    """Milliseconds before the task is tried again, not scaled; None when it is not."""
+    if retry_allowed(task, outcome, attempts_made):
+        return int(task.get("min_retry_interval_millis", 0))
+    continuous: Mapping[str, Any] = next(
+        (start["continuous"] for start in starts(run.settings) if start.get("continuous")), {}
+    )
+    if (
+        run.trigger == "CONTINUOUS"
+        and continuous.get("task_retry_mode") == "ON_FAILURE"
+        and attempts_made <= CONTINUOUS_RETRIES
+        and retry_allowed({"max_retries": -1, "retry_on_timeout": True}, outcome, attempts_made)
+    ):
+        return int(FIRST_CONTINUOUS_PAUSE_MS * 2 ** (attempts_made - 1))
+    return None
+
+
+def only_tasks(tasks: Sequence[Task], only: Sequence[str]) -> list[Task]:
+    """The tasks that run-now's `only` names: `task`, `+task` with all that it depends on, `task+` with all that depends
+    on it. What they depend on outside of these is left out. Raises KeyError for a task that is not there.
+    """
+    present = {task["task_key"]: task for task in tasks}
+    wanted: set[str] = set()
+    for name in only:
+        key = name.strip("+")
+        if key not in present:
+            raise KeyError(key)
+        wanted.add(key)
+        if name.startswith("+"):
+            wanted |= _upstream_of(present, key)
+        if name.endswith("+"):
+            wanted |= downstream_keys(tasks, [key])
+    chosen = [task for task in tasks if task["task_key"] in wanted]
+    return [
+        {**task, "depends_on": kept} if (kept := _within(task, wanted)) else _without(task, "depends_on")
+        for task in chosen
+    ]
+
+
+def _upstream_of(tasks: Mapping[str, Task], key: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [key]
+    while waiting:
+        for upstream in upstream_keys(tasks[waiting.pop()]):
+            if upstream not in found:
+                found.add(upstream)
+                waiting.append(upstream)
+    return found
+
+
+def _within(task: Task, keys: set[str]) -> list[Any]:
+    return [item for item in task.get("depends_on", ()) if item["task_key"] in keys]
+
+
+def _without(task: Task, name: str) -> Task:
+    return {key: value for key, value in task.items() if key != name}
+
+
+def _outcomes(task: Task, latest: Mapping[str, Attempt]) -> list[Outcome | None]:
+    """How the upstream tasks ended, as this one sees them: the branch of a condition that it is not on is excluded."""
+    outcomes = []
+    for item in task.get("depends_on", ()):
+        upstream = latest[item["task_key"]]
+        other_branch = (
+            "outcome" in item and upstream.outcome is Outcome.SUCCESS and upstream.condition != item["outcome"]
+        )
+        outcomes.append(Outcome.EXCLUDED if other_branch else upstream.outcome)
+    return outcomes
 
 
 def conclude(tasks: Sequence[Task], latest: Mapping[str, Attempt]) -> Conclude:

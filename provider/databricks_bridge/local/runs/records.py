@@ -54,7 +54,12 @@ def get_attempt(store: Store, run_id: int) -> Attempt | None:
 
 
 def attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
-    """All attempts of a run, in the order in which they were made."""
+    """All attempts of a run's own tasks, in the order in which they were made."""
+    return [attempt for attempt in all_attempts_of(store, job_run_id) if not attempt.parent]
+
+
+def all_attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
+    """The same with the iterations of for each tasks."""
     rows = store.query("SELECT * FROM attempts WHERE job_run_id = ? ORDER BY run_id", (job_run_id,))
     return [_attempt(row) for row in rows]
 
@@ -134,6 +139,7 @@ def _run(row: sqlite3.Row) -> Run:
             "outcome": _outcome(body["outcome"]),
             "original_outcome": _outcome(body["original_outcome"]),
             "parameters": tuple(body["parameters"]),
+            "python_params": tuple(body.get("python_params", ())),
             "repairs": tuple(_repair(item) for item in body["repairs"]),
         }
     )

@@ -2,7 +2,7 @@
 
 Rules (Databricks docs, "Dynamic value reference"): what is no reference to a known namespace stays literal text; an
 invalid name in a known namespace is an error when the job is written; trigger references on a run that no trigger
-started are empty text. References to what a local workspace does not have (task values, for-each inputs, backfills)
+started are empty text. References to what a local workspace does not have (alerts, backfills)
 are refused by name, not passed through.
 """
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 _REFERENCE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
 _NAMESPACES = ("job", "task", "tasks", "workspace", "input", "backfill")
-_NOT_HERE = ("input", "backfill")
+_NOT_HERE = ("backfill",)
 _TIME_ARGUMENTS = (
     "iso_date",
     "iso_datetime",
@@ -85,12 +85,17 @@ def resolve_all(parameters: Mapping[str, str], values: Mapping[str, str]) -> dic
     return {name: resolve(text, values) for name, text in parameters.items()}
 
 
-def check(text: str, *, job_parameters: frozenset[str], task_keys: frozenset[str]) -> None:
-    """Refuse a reference that can never resolve. Raises UnknownReference with the reference in its message."""
+def check(text: str, *, job_parameters: frozenset[str], task_keys: frozenset[str], iterates: bool = False) -> None:
+    """Refuse a reference that can never resolve. Raises UnknownReference with the reference in its message.
+
+    `iterates`: the text belongs to the nested task of a for each task, which has an input.
+    """
     for name in _names(text):
         namespace = name.partition(".")[0]
-        if namespace in _NOT_HERE or re.fullmatch(r"tasks\.[^.]+\.(values|output)(\..+)?", name):
+        if namespace in _NOT_HERE or re.fullmatch(r"tasks\.[^.]+\.output\.alert_state", name):
             raise UnknownReference(f"{{{{{name}}}}} is not supported by the local workspace")
+        if namespace == "input" and iterates:
+            continue
         if namespace in _NAMESPACES and not _known(name, job_parameters, task_keys):
             raise UnknownReference(f"{{{{{name}}}}} is not a dynamic value reference of the namespace {namespace!r}")
 
@@ -108,6 +113,8 @@ def _known(name: str, job_parameters: frozenset[str], task_keys: frozenset[str])
         return (len(parts) == 4 and parts[3] == "version") or (
             len(parts) == 5 and parts[3] == "commit_timestamp" and parts[4] in _TIME_ARGUMENTS
         )
+    if match := re.fullmatch(r"tasks\.([^.]+)\.(?:values\..+|output\.rows|output\.first_row\..+)", name):
+        return match[1] in task_keys
     if name.startswith("tasks."):
         key, _, field = name.removeprefix("tasks.").rpartition(".")
         return key in task_keys and field in _TASK_FIELDS

@@ -13,5 +13,19 @@ def starting_part(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: settings[name] for name in STARTS if settings.get(name) is not None}
 
 
-def is_paused(settings: Mapping[str, Any]) -> bool:
-    return any(start.get("pause_status") == "PAUSED" for start in starting_part(settings).values())
+def starts(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What starts the job, each as an element of `settings.triggers` (TriggerConfiguration), also where it is not one."""
+    if settings.get("triggers") is not None:
+        return list(settings["triggers"])
+    if settings.get("trigger") is not None:
+        return [settings["trigger"]]
+    return [
+        {name: settings[name], "pause_status": settings[name].get("pause_status", "UNPAUSED")}
+        for name in ("schedule", "continuous")
+        if settings.get(name) is not None
+    ]
+
+
+def is_paused(start: Mapping[str, Any]) -> bool:
+    """Whether one element of `starts` is paused."""
+    return start.get("pause_status") == "PAUSED"

@@ -11,7 +11,7 @@ from databricks_bridge.local.runs.ends import ended_runs
 from databricks_bridge.local.runs.keeper import RunKeeper
 from databricks_bridge.local.runs.model import SLOT_PHASES, Phase
 from databricks_bridge.local.runs.records import runs_in
-from databricks_bridge.local.runs.starts import is_paused, starting_part
+from databricks_bridge.local.runs.starts import is_paused, starting_part, starts
 from databricks_bridge.local.store import Store
 
 
@@ -35,7 +35,6 @@ class TriggerPort:
                         job_id=job.job_id,
                         name=job.name,
                         settings=job.settings,
-                        paused=is_paused(job.settings),
                         trigger_set_at=job.trigger_set_at,
                         trigger_revision=job.trigger_revision,
                     )
@@ -60,7 +59,7 @@ class TriggerPort:
     ) -> int | None:
         with self._store.transaction():
             job = self._store.job(job_id)
-            if job is None or job.trigger_revision != revision or is_paused(job.settings):
+            if job is None or job.trigger_revision != revision or all(map(is_paused, starts(job.settings))):
                 return None
             workspace = self._runs.workspaces[job.workspace]
             order = Order(

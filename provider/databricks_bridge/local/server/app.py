@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import auth, errors
+from databricks_bridge.local.server.faults import FaultGate
 from databricks_bridge.local.server.html_page import document, text
 
 FAMILIES = (
@@ -20,9 +21,16 @@ FAMILIES = (
     "run_page",
     "switches",
     "unity_catalog",
+    "unity_catalog_grants",
+    "unity_catalog_delta",
     "workspace_files",
     "volume_files",
     "shares",
+    "permissions",
+    "compute",
+    "warehouses",
+    "sql_statements",
+    "faults",
 )
 """Modules of this package; each has `router(workspace)`."""
 
@@ -31,7 +39,7 @@ Router = Callable[[Workspace], APIRouter]
 
 def create_app(workspace: Workspace) -> FastAPI:
     """The app of one workspace, with every API family and the gate before it."""
-    app = FastAPI(title=f"{workspace.name}: local workspace, not Databricks", openapi_url=None)
+    app = FastAPI(title=f"{workspace.name}: local workspace, not Databricks", openapi_url=None, redirect_slashes=False)
     for family in FAMILIES:
         router: Router = import_module(f"{__package__}.{family}").router
         app.include_router(router(workspace))
@@ -42,6 +50,7 @@ def create_app(workspace: Workspace) -> FastAPI:
         return _page(workspace)
 
     errors.install(app)
+    app.add_middleware(FaultGate, workspace=workspace)
     app.add_middleware(auth.Gate, workspace=workspace)
     return app
 

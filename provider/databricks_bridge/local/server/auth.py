@@ -104,7 +104,7 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.post("/oidc/v1/token")
     async def token(request: Request) -> JSONResponse:
-        form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
+        form = {name: values[0] for name, values in parse_qs((await request.body()).decode(errors="replace")).items()}
         if form.get("grant_type") != "client_credentials":
             return _oauth_error(400, "unsupported_grant_type", "only client_credentials is served")
         client_id, client_secret = _client(request.headers.get("authorization", ""), form)
@@ -148,6 +148,12 @@ def _issue(workspace: Workspace) -> str:
     return token
 
 
+def expire_tokens(workspace: Workspace) -> None:
+    """End all OAuth tokens of the workspace; its personal access token stays."""
+    with workspace.store.transaction() as db:
+        db.execute("DELETE FROM oauth_tokens WHERE workspace = ?", (workspace.name,))
+
+
 def _client(authorization: str, form: dict[str, str]) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() == "basic":
@@ -168,4 +174,4 @@ def _digest(token: str) -> str:
 
 
 def _same(left: str, right: str) -> bool:
-    return hmac.compare_digest(left.encode(), right.encode())
+    return hmac.compare_digest(left.encode(errors="replace"), right.encode())

@@ -5,12 +5,15 @@ Bodies are `{"error_code": ..., "message": ...}`, as the official SDK's deserial
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+
+_NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ})
 
 
 class ApiError(Exception):
@@ -70,10 +73,20 @@ class ResourceDoesNotExist(ApiError):
     status, error_code = 404, "RESOURCE_DOES_NOT_EXIST"
 
 
+class NotFound(ApiError):
+    status, error_code = 404, "NOT_FOUND"
+
+
 class EndpointNotFound(ApiError):
-    """404: a route that this workspace does not serve, whether Databricks has it or not."""
+    """404: a path that is no API at all."""
 
     status, error_code = 404, "ENDPOINT_NOT_FOUND"
+
+
+class NotServedHere(ApiError):
+    """501: a path below `/api/` that this workspace does not serve, whether Databricks has it or not."""
+
+    status, error_code = 501, "NOT_IMPLEMENTED"
 
 
 def install(app: FastAPI) -> None:
@@ -81,6 +94,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(OSError, _of_the_system)
+    app.add_exception_handler(OverflowError, _too_large)
     # Starlette logs the traceback of these, after the answer.
     app.add_exception_handler(Exception, _broken)
 
@@ -97,7 +112,11 @@ async def _api_error(request: Request, error: Exception) -> JSONResponse:
 async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code in (404, 405):
-        return response(EndpointNotFound(f"No API found for '{request.method} {request.url.path}'"))
+        path = request.scope["path"]
+        asked = f"No API found for '{request.method} {path}'"
+        if path.startswith("/api/"):
+            return response(NotServedHere(f"{asked}: this is a local stand-in, not Databricks, and does not serve it."))
+        return response(EndpointNotFound(asked))
     return JSONResponse({"error_code": "BAD_REQUEST", "message": str(error.detail)}, status_code=error.status_code)
 
 
@@ -105,6 +124,18 @@ async def _not_valid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
     return response(InvalidParameterValue(problems))
+
+
+async def _too_large(request: Request, error: Exception) -> JSONResponse:
+    return response(InvalidParameterValue(f"{request.scope['path']}: a number is out of range."))
+
+
+async def _of_the_system(request: Request, error: Exception) -> JSONResponse:
+    """A name that no file can have is the caller's mistake; any other trouble with files is ours."""
+    assert isinstance(error, OSError)
+    if error.errno in _NO_SUCH_NAME:
+        return response(InvalidParameterValue(f"{request.scope['path']} names what cannot be: {error.strerror}."))
+    return await _broken(request, error)
 
 
 async def _broken(request: Request, error: Exception) -> JSONResponse:

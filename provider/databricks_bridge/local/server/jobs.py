@@ -12,6 +12,7 @@ from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.job_settings import completed, merged
 from databricks_bridge.local.server.jobs_wire import job_body, listed_job, trigger_state
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
+from databricks_bridge.local.server.trigger_limits import refuse_what_cannot_be_watched
 from databricks_bridge.local.store import Job
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 100
@@ -40,14 +41,14 @@ def existing_job(workspace: Workspace, job_id: int) -> Job:
 
 def _create(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     settings = completed(given.values)
-    _refuse_other_metastores(workspace, settings)
+    refuse_what_cannot_be_watched(workspace, settings, None)
     return {"job_id": workspace.store.add_job(workspace.name, settings, _now_ms(workspace)).job_id}
 
 
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     job = existing_job(workspace, given.integer("job_id"))
     body = job_body(workspace, job, pages.start_of(given.text("page_token"), "job"))
-    if given.boolean("include_trigger_state"):
+    if given.boolean("include_trigger_state") or given.boolean("include_trigger_history"):
         body |= trigger_state(job, workspace.store.trigger_state(job.job_id))
     return body
 
@@ -93,7 +94,7 @@ def _reset(workspace: Workspace, given: Arguments) -> dict[str, Any]:
 
 
 def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[str, Any]:
-    _refuse_other_metastores(workspace, settings)
+    refuse_what_cannot_be_watched(workspace, settings, job.job_id)
     workspace.store.change_job(job.job_id, settings, _now_ms(workspace))
     workspace.runs.promote(job.job_id)
     return {}
@@ -102,19 +103,6 @@ def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[st
 def _delete(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     workspace.store.remove_job(existing_job(workspace, given.integer("job_id")).job_id)
     return {}
-
-
-def _refuse_other_metastores(workspace: Workspace, settings: dict[str, Any]) -> None:
-    """A job completion trigger reaches other workspaces of its own metastore, as on Databricks (Beta), and no others."""
-    monitored = (settings.get("trigger") or {}).get("job_completion", {}).get("jobs", ())
-    hosted = {other.workspace_id: other for other in workspace.runs.workspaces.values()}
-    for job in monitored:
-        other = hosted.get(str(job["workspace_id"]))
-        if other is not None and other.metastore != workspace.metastore:
-            raise InvalidParameterValue(
-                f"trigger.job_completion.jobs: job {job['job_id']} is in workspace {other.workspace_id} of the metastore "
-                f"{other.metastore}; only jobs of this workspace's metastore, {workspace.metastore}, can be monitored"
-            )
 
 
 def _now_ms(workspace: Workspace) -> int:

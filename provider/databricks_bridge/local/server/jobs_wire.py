@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.runs.starts import is_paused, starting_part
+from databricks_bridge.local.runs.starts import is_paused, starts
 from databricks_bridge.local.server import pages
 from databricks_bridge.local.store import Job
+from databricks_bridge.local.triggers.scheduler import kept_entries
 
 _ARRAYS = ("tasks", "job_clusters", "environments", "parameters")
 _DETAIL_NAMES = {"table": "table_update"}
@@ -32,16 +33,26 @@ def listed_job(workspace: Workspace, job: Job, expand_tasks: bool) -> dict[str, 
 def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
     """`trigger_state` and `trigger_details` of jobs/get; empty for a job without a trigger.
 
-    `kept` is what the scheduler saved. Databricks documents `trigger_details` for the preview `settings.triggers`, with
-    its history behind a flag of its own; here the one trigger of a job has one entry, always with its history.
+    `kept` is what the scheduler saved. Databricks documents `trigger_details` for `settings.triggers`, with its history
+    behind a flag of its own; here the one trigger of other jobs has an entry too, and each always has its history.
     """
-    if not starting_part(job.settings):
+    present = starts(job.settings)
+    if not present:
         return {}
-    shown = kept.get("api", {}) if kept else {}
-    state = {"pause_status": "PAUSED" if is_paused(job.settings) else "UNPAUSED", **shown}
-    details = {_DETAIL_NAMES.get(name, name): value for name, value in state.items()}
-    history = kept.get("history", {}) if kept else {}
-    return {"trigger_state": state, "trigger_details": [{"state": details, "history": history}]}
+    entries = kept_entries(kept, len(present))
+    states = [
+        {"pause_status": "PAUSED" if is_paused(start) else "UNPAUSED", **entry.get("api", {})}
+        for start, entry in zip(present, entries, strict=True)
+    ]
+    details = [
+        {
+            "state": {_DETAIL_NAMES.get(name, name): value for name, value in state.items()},
+            "history": entry.get("history", {}),
+        }
+        for state, entry in zip(states, entries, strict=True)
+    ]
+    several = "triggers" in job.settings
+    return {"trigger_details": details} | ({} if several else {"trigger_state": states[0]})
 
 
 def _base(workspace: Workspace, job: Job, settings: Mapping[str, Any]) -> dict[str, Any]:

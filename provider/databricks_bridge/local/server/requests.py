@@ -7,6 +7,7 @@ booleans as `true` and `false`. Both are accepted everywhere, as Databricks does
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from fastapi.responses import JSONResponse
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server.errors import InvalidParameterValue, MalformedRequest
 
+LARGEST_BODY_BYTES = 32 * 1024 * 1024
+"""More than the largest request that Databricks documents: a SQL statement of 16 MiB, an import of 10 MB in base64."""
 JOBS_VERSIONS = ("2.0", "2.1", "2.2")
 
 
@@ -89,18 +92,36 @@ Handler = Callable[[Workspace, Arguments], Mapping[str, Any]]
 
 
 async def read(request: Request) -> Arguments:
-    """Raises MalformedRequest for a body that is not a JSON object."""
+    """Raises MalformedRequest for a body that is not a JSON object, or too large."""
     values: dict[str, Any] = dict(request.query_params)
     body = await request.body()
+    if len(body) > LARGEST_BODY_BYTES:
+        raise MalformedRequest(f"Could not parse request object: the body is over {LARGEST_BODY_BYTES // 2**20} MiB")
     if body:
-        try:
-            parsed = json.loads(body)
-        except ValueError:
-            raise MalformedRequest("Could not parse request object: the body is not JSON") from None
-        if not isinstance(parsed, dict):
-            raise MalformedRequest("Could not parse request object: the body is not a JSON object")
-        values.update(parsed)
+        values.update(_object(body))
     return Arguments(values)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        text = body.decode()
+        parsed = json.loads(text, parse_constant=_no_number, parse_float=_number)
+        if "\\ud" in text.lower():
+            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is text that nothing can keep
+    except (ValueError, RecursionError):
+        raise MalformedRequest("Could not parse request object: the body is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise MalformedRequest("Could not parse request object: the body is not a JSON object")
+    return parsed
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
 
 
 def api_router(workspace: Workspace, routes: Mapping[tuple[str, str], Handler], versions: Iterable[str]) -> APIRouter:

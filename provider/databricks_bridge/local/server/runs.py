@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.admission import Order
-from databricks_bridge.local.runs.execution import latest_attempts
+from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Outcome, Phase, Run
-from databricks_bridge.local.runs.plan import downstream_keys
+from databricks_bridge.local.runs.plan import downstream_keys, only_tasks
 from databricks_bridge.local.runs.records import (
     ACTIVE,
     RunFilter,
@@ -21,22 +23,26 @@ from databricks_bridge.local.runs.records import (
     remove_run,
     run_of_token,
 )
+from databricks_bridge.local.runs.work import KINDS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
-from databricks_bridge.local.server.job_settings import check_references, completed
+from databricks_bridge.local.server.job_settings import completed
 from databricks_bridge.local.server.jobs import existing_job
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
+from databricks_bridge.local.server.task_settings import check_references
+from databricks_bridge.local.store import Job
 
 TOKEN_LIMIT = 64
 NOTEBOOK_PARAMS_LIMIT = 10_000
 OTHER_PARAMS = (
     "jar_params",
-    "python_params",
     "python_named_params",
     "spark_submit_params",
     "sql_params",
     "dbt_commands",
     "pipeline_params",
 )
+
+_TASK_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def router(workspace: Workspace) -> APIRouter:
@@ -63,8 +69,6 @@ def existing_run(workspace: Workspace, run_id: int) -> Run:
 def _run_now(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     job = existing_job(workspace, given.integer("job_id"))
     _refuse_other_params(given)
-    if given.texts("only"):
-        raise FeatureDisabled("run-now: `only` is not supported by the local workspace")
     job_parameters = _job_parameters(given)
     notebook_params = given.text_map("notebook_params")
     if len(json.dumps({"notebook_params": notebook_params})) > NOTEBOOK_PARAMS_LIMIT:
@@ -75,21 +79,42 @@ def _run_now(workspace: Workspace, given: Arguments) -> dict[str, Any]:
         raise InvalidParameterValue(f"Job {job.job_id} has no tasks to run")
     order = Order(
         job_id=job.job_id,
-        settings=job.settings,
+        settings=_only(job, given),
         job_parameters=job_parameters,
         notebook_params=notebook_params,
+        python_params=_python_params(job, given),
         queue=_queue(given),
     )
     run_id = _create_once(workspace, given.text("idempotency_token"), order)
     return {"run_id": run_id, "number_in_job": run_id}
 
 
+def _only(job: Job, given: Arguments) -> Mapping[str, Any]:
+    """The job's settings with the tasks that run-now's `only` names."""
+    only = given.texts("only")
+    if not only:
+        return job.settings
+    try:
+        return {**job.settings, "tasks": only_tasks(job.settings["tasks"], only)}
+    except KeyError as error:
+        raise InvalidParameterValue(f"only: job {job.job_id} has no task {error.args[0]}") from None
+
+
+def _python_params(job: Job, given: Arguments) -> tuple[str, ...]:
+    parameters = tuple(given.texts("python_params"))
+    if parameters and not any("spark_python_task" in task for task in job.settings["tasks"]):
+        raise InvalidParameterValue("python_params cannot be given: the job has no spark_python_task")
+    return parameters
+
+
 def _submit(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     tasks = given.values.get("tasks")
-    if tasks is None and "notebook_task" in given.values:
-        # The form of API 2.0: one task, written at the top level.
-        legacy = ("notebook_task", "timeout_seconds", "new_cluster", "existing_cluster_id", "libraries")
-        tasks = [{"task_key": "main", **{name: given.values[name] for name in legacy if name in given.values}}]
+    if tasks is None and given.values.keys() & set(KINDS):
+        # The form of API 2.0: one task, written at the top level; the official operators look for it by the run's name.
+        name = given.text("run_name") or ""
+        legacy = (*KINDS, "timeout_seconds", "new_cluster", "existing_cluster_id", "libraries")
+        key = name if _TASK_KEY.fullmatch(name) else "main"
+        tasks = [{"task_key": key, **{name: given.values[name] for name in legacy if name in given.values}}]
     if not tasks:
         raise InvalidParameterValue("runs/submit needs tasks")
     limit = given.integer("timeout_seconds", 0)
@@ -193,4 +218,4 @@ def _queue(given: Arguments) -> bool | None:
 def _refuse_other_params(given: Arguments) -> None:
     for name in OTHER_PARAMS:
         if given.values.get(name):
-            raise InvalidParameterValue(f"{name} cannot be given: the job has notebook tasks only")
+            raise InvalidParameterValue(f"{name} cannot be given: the job has no task that takes it")

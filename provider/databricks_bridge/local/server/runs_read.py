@@ -1,4 +1,4 @@
-"""Routes that read runs: get, list, get-output."""
+"""Routes that read runs: get, list, get-output, export."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.runs.execution import latest_attempts
+from databricks_bridge.local.runs.for_each import newest_iterations
+from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Attempt, Run
-from databricks_bridge.local.runs.records import Cursor, RunFilter, attempts_of, get_attempt, list_runs
+from databricks_bridge.local.runs.records import Cursor, RunFilter, all_attempts_of, attempts_of, get_attempt, list_runs
 from databricks_bridge.local.server import pages
 from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
+from databricks_bridge.local.server.run_export import exported_views
 from databricks_bridge.local.server.runs import existing_run
-from databricks_bridge.local.server.runs_wire import full_run, output_body, run_body, task_body, task_run_body
+from databricks_bridge.local.server.runs_wire import (
+    full_run,
+    iteration_bodies,
+    output_body,
+    run_body,
+    task_body,
+    task_run_body,
+)
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 24
 """Of runs/list: "greater than 0 and less than 25"; 0 means the maximum."""
@@ -27,6 +36,7 @@ def router(workspace: Workspace) -> APIRouter:
         ("GET", "jobs/runs/get"): _get,
         ("GET", "jobs/runs/list"): _list,
         ("GET", "jobs/runs/get-output"): _get_output,
+        ("GET", "jobs/runs/export"): _export,
     }
     return api_router(workspace, routes, JOBS_VERSIONS)
 
@@ -37,7 +47,9 @@ def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     if attempt is not None:
         parent = existing_run(workspace, attempt.job_run_id)
         body = task_run_body(workspace, parent, attempt)
-        return {**body, "tasks": [task_body(workspace, parent, attempt)]}
+        iterations = newest_iterations(all_attempts_of(workspace.store, parent.run_id), attempt.run_id)
+        more = iteration_bodies(workspace, parent, iterations) if "for_each_task" in body else {}
+        return {**body, "tasks": [task_body(workspace, parent, attempt)], **more}
     run = existing_run(workspace, run_id)
     return full_run(
         workspace,
@@ -75,6 +87,11 @@ def _get_output(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     run_id = given.integer("run_id")
     run, attempt = _task_run(workspace, run_id)
     return output_body(workspace, run, attempt)
+
+
+def _export(workspace: Workspace, given: Arguments) -> dict[str, Any]:
+    run, attempt = _task_run(workspace, given.integer("run_id"))
+    return exported_views(workspace, run, attempt, given.text("views_to_export") or "CODE")
 
 
 def _task_run(workspace: Workspace, run_id: int) -> tuple[Run, Attempt]:

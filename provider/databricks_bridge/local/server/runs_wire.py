@@ -9,6 +9,9 @@ from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.admission import max_concurrent_runs
 from databricks_bridge.local.runs.endings import JOB_ENDINGS, TASK_ENDINGS, Ending
 from databricks_bridge.local.runs.model import Attempt, Outcome, Phase, Run
+from databricks_bridge.local.runs.plan import task_of
+from databricks_bridge.local.runs.starts import starts
+from databricks_bridge.local.runs.work import kind_of
 from databricks_bridge.local.server import pages
 
 OUTPUT_LIMIT = 5 * 1024 * 1024
@@ -41,11 +44,22 @@ def run_body(workspace: Workspace, run: Run) -> dict[str, Any]:
         "job_parameters": list(run.parameters),
         **_states(run, JOB_ENDINGS),
     }
+    if run.trigger == "PERIODIC" and (schedule := _schedule(run)):
+        body["schedule"] = schedule
     if run.trigger_info:
         body["trigger_info"] = run.trigger_info
-    if run.notebook_params:
-        body["overriding_parameters"] = {"notebook_params": run.notebook_params}
+    overriding = {"notebook_params": run.notebook_params, "python_params": list(run.python_params)}
+    if any(overriding.values()):
+        body["overriding_parameters"] = {name: value for name, value in overriding.items() if value}
     return body
+
+
+def _schedule(run: Run) -> dict[str, Any] | None:
+    """The cron schedule that started the run, as CronSchedule; None for a periodic trigger."""
+    for start in starts(run.settings):
+        if start.get("schedule"):
+            return {"pause_status": start["pause_status"], **start["schedule"]}
+    return None
 
 
 def full_run(
@@ -64,9 +78,7 @@ def full_run(
 
 def task_body(workspace: Workspace, run: Run, attempt: Attempt, *, resolved: bool = False) -> dict[str, Any]:
     """One element of `tasks`: an attempt of a task, with the task's settings."""
-    settings: Mapping[str, Any] = next(
-        (task for task in run.settings["tasks"] if task["task_key"] == attempt.task_key), {}
-    )
+    settings = task_of(run, attempt)
     duration = attempt.end_time - attempt.start_time if attempt.end_time else 0
     body = {
         **settings,
@@ -81,9 +93,16 @@ def task_body(workspace: Workspace, run: Run, attempt: Attempt, *, resolved: boo
         "run_duration": duration,
         **_states(attempt, TASK_ENDINGS, queued=run.phase is Phase.QUEUED and attempt.phase is Phase.PENDING),
     }
+    if attempt.condition is not None:
+        body["condition_task"] = {**settings["condition_task"], "outcome": attempt.condition}
     if resolved and attempt.start_time:
-        body["resolved_values"] = {"notebook_task": {"base_parameters": attempt.base_parameters}}
+        body["resolved_values"] = attempt.resolved or {"notebook_task": {"base_parameters": attempt.base_parameters}}
     return body
+
+
+def iteration_bodies(workspace: Workspace, run: Run, attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """What runs/get adds for the task run of a for each task: `iterations`."""
+    return {"iterations": [task_body(workspace, run, attempt) for attempt in attempts]}
 
 
 def task_run_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str, Any]:
@@ -93,7 +112,7 @@ def task_run_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str,
         **task_body(workspace, run, attempt),
         "number_in_job": attempt.run_id,
         "job_run_id": run.run_id,
-        "original_attempt_run_id": attempt.run_id,
+        "original_attempt_run_id": attempt.original or attempt.run_id,
     }
 
 
@@ -119,7 +138,21 @@ def repair_history(run: Run, attempts: Sequence[Attempt]) -> list[dict[str, Any]
 
 def output_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str, Any]:
     """runs/get-output of one task run."""
-    body: dict[str, Any] = {"metadata": task_run_body(workspace, run, attempt), "notebook_output": {}}
+    body: dict[str, Any] = {"metadata": task_run_body(workspace, run, attempt)}
+    kind = kind_of(task_of(run, attempt))
+    if kind == "notebook_task":
+        body["notebook_output"] = {}
+    if kind == "sql_task" and attempt.output:
+        warehouse = task_of(run, attempt)["sql_task"]["warehouse_id"]
+        query = {"query_text": attempt.output["query_text"], "warehouse_id": warehouse}
+        body["sql_output"] = {"query_output": query}
+    if kind == "run_job_task" and attempt.child_run_id:
+        body["run_job_output"] = {"run_id": attempt.child_run_id}
+    if kind == "spark_python_task":
+        log = workspace.layout.run_folder(workspace.name, attempt.run_id) / "output.log"
+        raw = log.read_bytes() if log.is_file() else b""
+        body["logs"] = raw[-OUTPUT_LIMIT:].decode(errors="replace")
+        body["logs_truncated"] = len(raw) > OUTPUT_LIMIT
     if attempt.exit_value is not None:
         raw = attempt.exit_value.encode()
         shown = raw[:OUTPUT_LIMIT].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""What starts a job by itself: trigger, schedule or continuous, one of them at most. Checked in place.
+"""What starts a job by itself: trigger, schedule or continuous, one of them at most, or a list of triggers. Checked in place.
 
 Both timers keep Databricks' floor of 60 s on the numbers as they are written in the settings, whatever the
 deployment's time scale.
@@ -8,29 +8,61 @@ from __future__ import annotations
 
 from typing import Any
 
+from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.runs.starts import STARTS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue
+from databricks_bridge.local.triggers.model import EVENTS
+from databricks_bridge.local.triggers.quartz import parse_quartz
+from databricks_bridge.local.triggers.settings import parse_zone
 
 TIMERS = ("min_time_between_triggers_seconds", "wait_after_last_change_seconds")
 TIMER_FLOOR_SECONDS = 60
-_KINDS = ("file_arrival", "table_update", "periodic", "job_completion")
-_NOT_HERE = ("model", "sql_condition")
+_KINDS = ("file_arrival", "table_update", "periodic", "job_completion", "model")
+_NOT_HERE = ("sql_condition",)
 _UNITS = ("MINUTES", "HOURS", "DAYS", "WEEKS")
 
 
 def check_starts(settings: dict[str, Any]) -> None:
     """Check what starts the job and fill in its defaults. Raises InvalidParameterValue, FeatureDisabled."""
     present = [name for name in STARTS if settings.get(name) is not None]
-    if "triggers" in present:
-        raise FeatureDisabled("settings.triggers needs the preview 'Multiple Triggers'; give one trigger")
     if len(present) > 1:
-        raise InvalidParameterValue(f"A job has one of trigger, schedule and continuous, not {' and '.join(present)}")
+        raise InvalidParameterValue(
+            f"A job has one of trigger, schedule, continuous and triggers, not {' and '.join(present)}"
+        )
     for name in present:
-        start = dict(_object(settings[name], name))
-        pause = start.setdefault("pause_status", "UNPAUSED")
-        if pause not in ("PAUSED", "UNPAUSED"):
-            raise InvalidParameterValue(f"{name}.pause_status is {pause!r}; use PAUSED or UNPAUSED")
+        if name == "triggers":
+            settings[name] = _triggers(settings[name])
+            continue
+        start = _pausable(settings[name], name)
         settings[name] = {"trigger": _trigger, "schedule": _schedule, "continuous": _continuous}[name](start)
+
+
+def _triggers(given: Any) -> list[dict[str, Any]]:
+    """`settings.triggers`: TriggerConfiguration, each of exactly one kind with a pause_status of its own."""
+    if not isinstance(given, list):
+        raise InvalidParameterValue("triggers must be a list of objects")
+    checked = []
+    for index, item in enumerate(given):
+        start = _pausable(item, f"triggers[{index}]")
+        kinds = [name for name in (*_KINDS, "schedule", "continuous") if start.get(name) is not None]
+        if len(kinds) > 1:
+            raise InvalidParameterValue(f"triggers[{index}] needs exactly one of its kinds; it has {', '.join(kinds)}")
+        kind = kinds[0] if kinds else ""
+        if kind in ("schedule", "continuous"):
+            body = dict(_object(start[kind], f"triggers[{index}].{kind}"))
+            start[kind] = {"schedule": _schedule, "continuous": _continuous}[kind](body)
+            checked.append(start)
+        else:
+            checked.append(_trigger(start))
+    return checked
+
+
+def _pausable(given: Any, name: str) -> dict[str, Any]:
+    start = {key: value for key, value in _object(given, name).items() if value is not None}
+    pause = start.setdefault("pause_status", "UNPAUSED")
+    if pause not in ("PAUSED", "UNPAUSED"):
+        raise InvalidParameterValue(f"{name}.pause_status is {pause!r}; use PAUSED or UNPAUSED")
+    return start
 
 
 def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
@@ -58,6 +90,7 @@ def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
         "table_update": _table_update,
         "periodic": _periodic,
         "job_completion": _job_completion,
+        "model": _model,
     }[kind](body)
     return trigger
 
@@ -65,9 +98,10 @@ def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
 def _file_arrival(body: dict[str, Any]) -> dict[str, Any]:
     url = body.get("url")
     parts = url.strip("/").split("/") if isinstance(url, str) else []
-    if len(parts) < 4 or parts[0] != "Volumes" or not all(part not in ("", ".", "..") for part in parts):
+    if len(parts) < 4 or parts[0] != "Volumes" or not all(map(_plain, parts)):
         raise InvalidParameterValue(
-            f"trigger.file_arrival.url is {url!r}; the local workspace watches /Volumes/catalog/schema/volume/..."
+            f"trigger.file_arrival.url is {url!r}; the local workspace watches /Volumes/catalog/schema/volume/... , "
+            "without wildcards"
         )
     return body
 
@@ -105,12 +139,32 @@ def _job_completion(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def _model(body: dict[str, Any]) -> dict[str, Any]:
+    condition, name, aliases = body.get("condition"), body.get("securable_name", ""), body.get("aliases", [])
+    if condition not in EVENTS:
+        raise InvalidParameterValue(f"trigger.model.condition is {condition!r}; use one of {', '.join(EVENTS)}")
+    if not isinstance(name, str) or len(name.split(".")) > 3:
+        raise InvalidParameterValue(
+            f"trigger.model.securable_name is {name!r}; give catalog.schema.model, catalog.schema, or nothing"
+        )
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise InvalidParameterValue("trigger.model.aliases must be a list of strings")
+    if aliases and condition != "MODEL_ALIAS_SET":
+        raise InvalidParameterValue("trigger.model.aliases can only be given with the condition MODEL_ALIAS_SET")
+    return body
+
+
 def _schedule(schedule: dict[str, Any]) -> dict[str, Any]:
     for name in ("quartz_cron_expression", "timezone_id"):
         if not isinstance(schedule.get(name), str) or not schedule[name]:
             raise InvalidParameterValue(f"schedule.{name} is missing")
-    if schedule["pause_status"] == "UNPAUSED":
-        raise FeatureDisabled("The local workspace has no cron: give the schedule paused, or a trigger.periodic")
+    if "sql_condition" in schedule:
+        raise FeatureDisabled("schedule.sql_condition is not supported by the local workspace")
+    try:
+        parse_quartz(schedule["quartz_cron_expression"])
+        parse_zone(schedule["timezone_id"])
+    except InvalidArgument as error:
+        raise InvalidParameterValue(f"schedule: {error}") from None
     return schedule
 
 
@@ -125,6 +179,10 @@ def _object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidParameterValue(f"{name} must be an object")
     return value
+
+
+def _plain(part: str) -> bool:
+    return part not in ("", ".", "..") and not set(part) & set("*?[]{}")
 
 
 def _is_table_name(name: Any) -> bool:

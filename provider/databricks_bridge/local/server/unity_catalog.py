@@ -30,11 +30,14 @@ _COLLECTIONS: dict[tuple[str, str], Collection] = {
     ("POST", "2.1/unity-catalog/volumes"): containers.create_volume,
     ("GET", "2.1/unity-catalog/tables"): tables.list_tables,
     ("GET", "2.1/unity-catalog/shares"): shares.list_shares,
+    ("GET", "2.1/unity-catalog/external-locations"): credentials.list_locations,
     # The SDK says 2.0, the documentation and open source Unity Catalog 2.1.
     ("POST", "2.0/unity-catalog/temporary-table-credentials"): credentials.for_table,
     ("POST", "2.1/unity-catalog/temporary-table-credentials"): credentials.for_table,
     ("POST", "2.0/unity-catalog/temporary-volume-credentials"): credentials.for_volume,
     ("POST", "2.1/unity-catalog/temporary-volume-credentials"): credentials.for_volume,
+    ("POST", "2.0/unity-catalog/temporary-path-credentials"): credentials.for_path,
+    ("POST", "2.1/unity-catalog/temporary-path-credentials"): credentials.for_path,
 }
 _ITEMS: dict[tuple[str, str], Item] = {
     ("GET", "catalogs/{name}"): containers.get_catalog,
@@ -47,6 +50,7 @@ _ITEMS: dict[tuple[str, str], Item] = {
     ("GET", "tables/{name}/exists"): tables.exists,
     ("DELETE", "tables/{name}"): tables.delete_table,
     ("GET", "shares/{name}"): shares.get_share,
+    ("GET", "external-locations/{name}"): credentials.get_location,
 }
 
 

@@ -25,6 +25,10 @@ class ShareDoesNotExist(ApiError):
     status, error_code = 404, "SHARE_DOES_NOT_EXIST"
 
 
+class LocationDoesNotExist(ApiError):
+    status, error_code = 404, "EXTERNAL_LOCATION_DOES_NOT_EXIST"
+
+
 class CatalogAlreadyExists(ApiError):
     status, error_code = 409, "CATALOG_ALREADY_EXISTS"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.requests import Arguments
 from databricks_bridge.local.server.unity_catalog_columns import columns
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
+from databricks_bridge.local.server.unity_catalog_grants import require_select
 from databricks_bridge.local.triggers.commits import (
     commit_name,
     commit_time,
@@ -24,6 +26,7 @@ from databricks_bridge.local.triggers.commits import (
 from databricks_bridge.local.triggers.outcome import to_ms
 
 Body = dict[str, Any]
+log = logging.getLogger(__name__)
 EXTERNAL_READ = "HAS_DIRECT_EXTERNAL_ENGINE_READ_SUPPORT"
 
 
@@ -40,6 +43,8 @@ def list_tables(workspace: Workspace, given: Arguments) -> Body:
 
 
 def get_table(workspace: Workspace, given: Arguments, name: str) -> Body:
+    """Raises TableDoesNotExist, and PermissionDenied without SELECT and what it takes above it."""
+    require_select(workspace, ".".join(names.parts_of(name, 3)))
     table = existing_table(workspace, name)
     if not table_exists(table):
         return _view(workspace, view_file(table))
@@ -92,10 +97,11 @@ def described(workspace: Workspace, table: Path) -> Body:
     """tables-get of a Delta table.
 
     `delta.lastUpdateVersion` is the last version that changed the table's metadata, as on Databricks: commits of data
-    alone leave it as it is. Raises TableDoesNotExist for a table that is dropped meanwhile.
+    alone leave it as it is. A table whose log cannot be read is there all the same, as on Databricks, where the catalog
+    does not read logs; what only the log tells is left out. Raises TableDoesNotExist for a table dropped meanwhile.
     """
     from deltalake import DeltaTable
-    from deltalake.exceptions import TableNotFoundError
+    from deltalake.exceptions import DeltaError, TableNotFoundError
 
     catalog, schema = table.parent.parent.name, table.parent.name
     identity = table_id(table)
@@ -106,6 +112,11 @@ def described(workspace: Workspace, table: Path) -> Body:
         updated = last_metadata_version(table, versions)
         created_at, updated_at = to_ms(commit_time(table, versions[0])), to_ms(commit_time(table, updated))
     except (FileNotFoundError, IndexError, TableNotFoundError):
+        identity = None
+    except (DeltaError, OSError, ValueError) as error:
+        if identity is not None and table_exists(table):
+            log.warning("%s: its Delta log cannot be read, so its columns are not known: %s", table, error)
+            return _unread(workspace, table, identity)
         identity = None
     if identity is None:
         raise TableDoesNotExist(f"Table '{catalog}.{schema}.{table.name}' does not exist.")
@@ -129,12 +140,32 @@ def described(workspace: Workspace, table: Path) -> Body:
     }
     if metadata.description:
         body["comment"] = metadata.description
-    if workspace.shares.find(workspace.metastore, catalog) is not None:
-        # The reader of a share is not told where its data lies, nor when the provider changed it.
-        body["data_source_format"] = "DELTASHARING"
-        body["properties"] = {}
-        del body["storage_location"]
-    return body
+    return _as_reader(workspace, body)
+
+
+def _unread(workspace: Workspace, table: Path, identity: str) -> Body:
+    at = round((table / "_delta_log").stat().st_mtime * 1000)
+    body = {
+        **_named(workspace, table.parent.parent.name, table.parent.name, table.name),
+        "table_id": identity,
+        "table_type": "MANAGED",
+        "data_source_format": "DELTA",
+        "storage_location": table.absolute().as_uri(),
+        "columns": [],
+        "properties": {},
+        "created_at": at,
+        "updated_at": at,
+    }
+    return _as_reader(workspace, body)
+
+
+def _as_reader(workspace: Workspace, body: Body) -> Body:
+    """The reader of a share is not told where its data lies, nor when the provider changed it."""
+    if workspace.shares.find(workspace.metastore, body["catalog_name"]) is None:
+        return body
+    hidden = {**body, "data_source_format": "DELTASHARING", "properties": {}}
+    del hidden["storage_location"]
+    return hidden
 
 
 def last_metadata_version(table: Path, versions: list[int]) -> int:

@@ -22,6 +22,7 @@ from databricks_bridge.local.server.errors import ApiError, InvalidParameterValu
 from databricks_bridge.local.server.requests import Arguments
 
 LARGEST_PAGE = 1000
+DEEPEST_PATH = 100
 _HIDDEN = ".upload-"
 
 
@@ -85,6 +86,8 @@ def router(workspace: Workspace) -> APIRouter:
     def list_directory(path: str, request: Request) -> JSONResponse:
         given = Arguments(dict(request.query_params))
         size = min(given.integer("page_size", LARGEST_PAGE) or LARGEST_PAGE, LARGEST_PAGE)
+        if size < 0:
+            raise InvalidParameterValue(f"page_size is {size}; give a number from 0 to {LARGEST_PAGE}")
         return JSONResponse(_page(_existing_directory(workspace, path), _shown(path), size, given.text("page_token")))
 
     @routes.delete("/directories/{path:path}")
@@ -106,6 +109,10 @@ def locate(workspace: Workspace, path: str) -> Path:
     parts = PurePosixPath(_shown(path)).parts
     if len(parts) < 5 or parts[1] != "Volumes" or any(part == ".." or "\0" in part for part in parts):
         raise InvalidParameterValue(f"{_shown(path)} is not a path in a volume: /Volumes/catalog/schema/volume/...")
+    if len(parts) > DEEPEST_PATH:
+        raise InvalidParameterValue(
+            f"A path of the local workspace has at most {DEEPEST_PATH} parts, not {len(parts)}."
+        )
     catalog, schema, volume = names.parts_of(".".join(parts[2:5]), 3)
     return names.existing_volume(workspace, catalog, schema, volume).joinpath(*parts[5:])
 

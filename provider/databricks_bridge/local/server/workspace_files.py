@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server import workspace_files_jupyter as jupyter
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, MalformedRequest
 from databricks_bridge.local.server.requests import Arguments, read
 from databricks_bridge.local.server.workspace_files_tree import Tree
@@ -32,7 +32,7 @@ def router(workspace: Workspace) -> APIRouter:
         if kind.startswith("multipart/form-data"):
             fields = _form(await request.body(), boundary.strip('"').encode())
             content = fields.pop("content", b"")
-            given = Arguments({name: value.decode() for name, value in fields.items()})
+            given = Arguments({name: _form_text(name, value) for name, value in fields.items()})
         else:
             given = await read(request)
             content = _decoded(given.text("content") or "")
@@ -52,7 +52,7 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.post("/workspace-files/import-file/{path:path}")
     async def import_file(path: str, request: Request) -> Response:
         overwrite = Arguments(dict(request.query_params)).boolean("overwrite")
-        await run_in_threadpool(tree.write_auto, f"/{path.lstrip('/')}", await request.body(), overwrite)
+        await run_in_threadpool(_write_auto, tree, f"/{path.lstrip('/')}", await request.body(), overwrite)
         return JSONResponse({})
 
     @routes.get("/workspace-files/{path:path}")
@@ -79,15 +79,25 @@ def _endpoint(function: Callable[[Arguments], dict[str, Any] | None]) -> Callabl
 
 def _import(tree: Tree, given: Arguments, content: bytes) -> None:
     kind, language, overwrite = given.text("format") or "SOURCE", given.text("language"), given.boolean("overwrite")
-    if kind in ("AUTO", "RAW"):
-        write = tree.write_auto if kind == "AUTO" else tree.write_file
-        write(_path(given), content, overwrite)
+    if kind == "AUTO":
+        _write_auto(tree, _path(given), content, overwrite)
+    elif kind == "RAW":
+        tree.write_file(_path(given), content, overwrite)
+    elif kind == "JUPYTER":
+        tree.write_notebook(_path(given), jupyter.source_of(content), overwrite)
     elif kind == "SOURCE" and language == "PYTHON":
         tree.write_notebook(_path(given), content, overwrite)
     elif kind == "SOURCE" and language is None:
         raise InvalidParameterValue("To import a single file as SOURCE, you must set the language field.")
     else:
         raise FeatureDisabled(f"Import of {kind} {language or ''} is not supported by the local workspace; use Python.")
+
+
+def _write_auto(tree: Tree, path: str, content: bytes, overwrite: bool) -> None:
+    if path.endswith(jupyter.SUFFIX):
+        tree.write_notebook(path.removesuffix(jupyter.SUFFIX), jupyter.source_of(content), overwrite)
+    else:
+        tree.write_auto(path, content, overwrite)
 
 
 def _path(given: Arguments) -> str:
@@ -100,12 +110,21 @@ def _path(given: Arguments) -> str:
 def _decoded(content: str) -> bytes:
     try:
         return base64.b64decode(content, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise InvalidParameterValue("content is not base64") from None
+
+
+def _form_text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise MalformedRequest(f"Could not parse the multipart form: {name} is not UTF-8.") from None
 
 
 def _form(body: bytes, boundary: bytes) -> dict[str, bytes]:
     """The fields of a multipart form (RFC 7578), all in memory: an import has at most 10 MB."""
+    if not boundary:
+        raise MalformedRequest("Could not parse the multipart form: its boundary is missing.")
     fields: dict[str, bytes] = {}
     # The first piece is the preamble, the last the closing "--".
     for piece in body.split(b"--" + boundary)[1:-1]:
@@ -113,5 +132,5 @@ def _form(body: bytes, boundary: bytes) -> dict[str, bytes]:
         name = _FIELD_NAME.search(head)
         if not separator or name is None:
             raise MalformedRequest("Could not parse the multipart form.")
-        fields[name[1].decode()] = content.removesuffix(b"\r\n")
+        fields[name[1].decode(errors="replace")] = content.removesuffix(b"\r\n")
     return fields

@@ -23,6 +23,7 @@ from databricks_bridge.local.server.errors import (
 
 HEADER = b"# Databricks notebook source"
 LARGEST_IMPORT_BYTES = 10 * 1024 * 1024
+DEEPEST_PATH = 100
 
 
 class DirectoryNotEmpty(ApiError):
@@ -151,5 +152,9 @@ def _plain(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or parts[0] != "/" or ".." in parts or "\0" in path:
         raise InvalidParameterValue(f"Path ({path}) doesn't start with '/', or goes up")
+    if len(parts) > DEEPEST_PATH:
+        raise InvalidParameterValue(
+            f"A path of the local workspace has at most {DEEPEST_PATH} parts, not {len(parts)}."
+        )
     names = parts[2:] if len(parts) > 1 and parts[1] == "Workspace" else parts[1:]
     return "/" + "/".join(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,20 +13,28 @@ from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import JobsPort, RunFinished, TriggeredJob
 from databricks_bridge.local.triggers import job_completion, table_update
 from databricks_bridge.local.triggers.continuous import Ended, decide_continuous
-from databricks_bridge.local.triggers.file_arrival import decide_file_arrival, list_files
+from databricks_bridge.local.triggers.file_arrival import FILE_LIMIT, decide_file_arrival, list_files
 from databricks_bridge.local.triggers.job_completion import SUCCESSES, Completion, decide_job_completion
-from databricks_bridge.local.triggers.outcome import Outcome, State
+from databricks_bridge.local.triggers.model import decide_model, read_events
+from databricks_bridge.local.triggers.outcome import CannotEvaluate, Outcome, State, to_ms
 from databricks_bridge.local.triggers.periodic import decide_periodic
+from databricks_bridge.local.triggers.schedule import decide_schedule
 from databricks_bridge.local.triggers.settings import (
     Continuous,
     FileArrival,
     JobCompletion,
     Kind,
+    Model,
     Periodic,
+    Schedule,
     TableUpdate,
 )
+from databricks_bridge.local.triggers.switches import Switches
 from databricks_bridge.local.triggers.table_update import decide_table_update, look_at_table
+from databricks_bridge.local.triggers.views import with_views_resolved
 
+TABLES, TABLES_WITH_FILE_EVENTS = 10, 25
+"""Tables of a table update trigger. The 25 are of one tutorial alone, not of the reference."""
 FILE_TIME_LAG = timedelta(milliseconds=4)
 """How far the modification time of a file may be behind the clock: the kernel stamps files by its tick (250 Hz). What
 came so shortly before the trigger was set counts as news: a run too many is harmless, a lost file is not."""
@@ -36,14 +44,16 @@ came so shortly before the trigger was set counts as news: a run too many is har
 class Evaluator:
     """Evaluates triggers against the folders of a deployment.
 
-    `time_scale` multiplies every duration of the settings. With `every_commit` table updates count commits that
-    change no data too; whether Databricks does is not documented, so notebooks must bear both.
+    `time_scale` multiplies every duration of the settings, and no schedule: those go by the clock. `switches` are asked
+    at every evaluation.
     """
 
     layout: Layout
     jobs: JobsPort
     time_scale: float
-    every_commit: bool = False
+    switches: Callable[[], Switches] = Switches
+    missing_privilege: Callable[[TriggeredJob, str], str | None] = lambda job, table: None
+    """What the job's run-as identity lacks to read a table, such as ``SELECT on Table 'main.s.t'``; None: nothing."""
 
     async def evaluate(
         self, job: TriggeredJob, kind: Kind, state: State | None, ended: Sequence[RunFinished], now: datetime
@@ -51,10 +61,22 @@ class Evaluator:
         """What the trigger comes to at `now`; `ended` are the runs that it watches which ended since the last time."""
         set_at = datetime.fromtimestamp(job.trigger_set_at / 1000, UTC)
         since = set_at - FILE_TIME_LAG
+        switches = self.switches()
+        if switches.cooldown_after_run and state is not None and state.get("fired_at"):
+            state = {**state, "fired_at": self._cooling_since(job, state["fired_at"], now).isoformat()}
         if isinstance(kind, FileArrival):
             files = await asyncio.to_thread(list_files, self.layout.volume_path(job.metastore, kind.url))
+            if len(files) > FILE_LIMIT and not switches.file_events:
+                raise CannotEvaluate(
+                    f"{kind.url} holds {len(files)} files; without file events a file arrival trigger may watch "
+                    f"{FILE_LIMIT}"
+                )
             return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, since)
         if isinstance(kind, TableUpdate):
+            for name in kind.tables:
+                if missing := self.missing_privilege(job, name):
+                    raise CannotEvaluate(f"PERMISSION_DENIED: User does not have {missing}.")
+            kind = await asyncio.to_thread(self._on_tables, job, kind, switches)
             seen = {} if state is None else state["tables"]
             looks = {
                 name: await asyncio.to_thread(
@@ -63,10 +85,15 @@ class Evaluator:
                 for name in kind.tables
             }
             return decide_table_update(
-                kind, self._scaled(kind.policy), looks, state, now, every_commit=self.every_commit
+                kind, self._scaled(kind.policy), looks, state, now, every_commit=switches.every_commit
             )
+        if isinstance(kind, Model):
+            events = await asyncio.to_thread(read_events, self.layout, job.metastore)
+            return decide_model(kind, self._scaled(kind.policy), events, state, now, since)
         if isinstance(kind, Periodic):
             return decide_periodic(kind.interval * self.time_scale, state, now, set_at)
+        if isinstance(kind, Schedule):
+            return decide_schedule(kind, state, now, set_at)
         if isinstance(kind, JobCompletion):
             return decide_job_completion(kind, [_completion(run) for run in ended], state)
         ends = [
@@ -74,6 +101,22 @@ class Evaluator:
             for run in ended
         ]
         return decide_continuous(self.jobs.active_runs(job.job_id), ends, state, now, self.time_scale)
+
+    def _on_tables(self, job: TriggeredJob, kind: TableUpdate, switches: Switches) -> TableUpdate:
+        """The trigger with each view replaced by the tables it reads."""
+        tables = with_views_resolved(self.layout, job.metastore, kind.tables)
+        most = TABLES_WITH_FILE_EVENTS if switches.file_events else TABLES
+        if len(tables) > most:
+            raise CannotEvaluate(f"with the tables of its views the trigger has {len(tables)} tables; at most {most}")
+        return replace(kind, tables=tables)
+
+    def _cooling_since(self, job: TriggeredJob, fired_at: str, now: datetime) -> datetime:
+        """When the run that the trigger fired last ended; `now` while one is active."""
+        if self.jobs.active_runs(job.job_id):
+            return now
+        fired = datetime.fromisoformat(fired_at)
+        ends = self.jobs.ended_runs({job.job_id}, after=0, since=to_ms(fired))
+        return max([fired, *(datetime.fromtimestamp(run.end_time / 1000, UTC) for _, run in ends)])
 
     def _scaled(self, policy: Policy) -> Policy:
         return replace(
@@ -91,15 +134,15 @@ def kind_name(kind: Kind) -> str:
     return type(kind).__name__
 
 
-def api_state(kind: Kind, state: State | None) -> dict[str, Any]:
+def api_state(kind: Kind, state: State | None, switches: Switches) -> dict[str, Any]:
     """`trigger_state` of jobs/get?include_trigger_state=true, without its pause_status."""
     if isinstance(kind, FileArrival):
-        return {"file_arrival": {"using_file_events": False}}
+        return {"file_arrival": {"using_file_events": switches.file_events}}
     if isinstance(kind, TableUpdate):
-        return table_update.api_state(kind, state)
+        return table_update.api_state(kind, state, scalable=switches.file_events)
     if isinstance(kind, JobCompletion):
         return job_completion.api_state(kind, state)
-    return {}
+    return {"model": {}} if isinstance(kind, Model) else {}
 
 
 def upstream_jobs(job: TriggeredJob, kind: Kind) -> set[int]:

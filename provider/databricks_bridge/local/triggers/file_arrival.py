@@ -7,7 +7,6 @@ count. A path that does not exist is an empty one and fires nothing (as on S3; A
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,8 @@ from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.local.triggers.outcome import Fire, Held, Outcome, State
 from databricks_bridge.local.triggers.settings import FileArrival
 
-log = logging.getLogger(__name__)
-
 FILE_LIMIT = 10_000
-"""Files in the path beyond which Databricks demands file events (resource limits); here a warning."""
+"""Files in the path beyond which a trigger cannot be evaluated without file events (resource limits)."""
 
 
 def list_files(folder: Path) -> dict[str, datetime]:
@@ -47,8 +44,6 @@ def list_files(folder: Path) -> dict[str, datetime]:
             except FileNotFoundError:
                 continue
             found[entry.relative_to(folder).as_posix()] = datetime.fromtimestamp(modified, UTC)
-    if len(found) > FILE_LIMIT:
-        log.warning("%s holds %d files; without file events Databricks allows %d", folder, len(found), FILE_LIMIT)
     return found
 
 

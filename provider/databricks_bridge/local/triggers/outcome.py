@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+
+class CannotEvaluate(Exception):
+    """The trigger cannot be evaluated as it is; the message is shown in its history."""
+
+
 State = dict[str, Any]
 """What a trigger remembers between evaluations, as JSON. A missing state (None) means: never looked yet."""
 

@@ -9,17 +9,22 @@ Databricks repeats a skipped run; treat it as lost).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, JobsPort, RunFinished, TriggeredJob
+from databricks_bridge.local.runs.starts import is_paused, starts
 from databricks_bridge.local.triggers.evaluation import Evaluator, api_state, kind_name, upstream_jobs, watches
-from databricks_bridge.local.triggers.outcome import Fire, Outcome, to_ms
-from databricks_bridge.local.triggers.settings import Kind, parse_trigger
+from databricks_bridge.local.triggers.outcome import CannotEvaluate, Fire, Outcome, to_ms
+from databricks_bridge.local.triggers.settings import Kind, Periodic, Schedule, parse_start
+from databricks_bridge.local.triggers.switches import Switches
+
+Entry = dict[str, Any]
+"""What is kept of one trigger: `kind`, its private `state`, `api` and `history` for jobs/get, and `heard`."""
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +39,8 @@ class _Watched:
     """What the loop knows of one job between ticks; all that must outlive a restart is with the JobsPort."""
 
     revision: int
-    due_at: float = 0.0
+    due_at: list[float] = field(default_factory=list)
+    """When each of its triggers is to be looked at."""
 
 
 class TriggerScheduler:
@@ -52,13 +58,14 @@ class TriggerScheduler:
         now: Clock,
         sleep: Callable[[float], Awaitable[None]],
         time_scale: float = 1.0,
-        every_commit: bool = False,
+        switches: Callable[[], Switches] = Switches,
+        missing_privilege: Callable[[TriggeredJob, str], str | None] = lambda job, table: None,
     ) -> None:
         self._jobs = jobs
         self._now = now
         self._sleep = sleep
         self._interval = EVALUATION_INTERVAL_SECONDS * time_scale
-        self._evaluator = Evaluator(layout, jobs, time_scale, every_commit)
+        self._evaluator = Evaluator(layout, jobs, time_scale, switches, missing_privilege)
         self._watched: dict[int, _Watched] = {}
         jobs.on_run_finished(self._run_finished)
 
@@ -77,97 +84,119 @@ class TriggerScheduler:
         jobs = self._jobs.triggered_jobs()
         self._watched = {job.job_id: self._watch(job) for job in jobs}
         for job in jobs:
-            watched = self._watched[job.job_id]
-            if self._now() >= watched.due_at:
-                watched.due_at = await self._evaluate(job)
+            due_at = self._watched[job.job_id].due_at
+            for index in range(len(due_at)):
+                if self._now() >= due_at[index]:
+                    due_at[index] = await self._evaluate(job, index)
 
     def _watch(self, job: TriggeredJob) -> _Watched:
         known = self._watched.get(job.job_id)
         if known is not None and known.revision == job.trigger_revision:
             return known
-        return _Watched(job.trigger_revision)
+        return _Watched(job.trigger_revision, [0.0] * len(starts(job.settings)))
 
-    async def _evaluate(self, job: TriggeredJob) -> float:
-        """Evaluate one job's trigger, keep the result, and say when to look again."""
+    async def _evaluate(self, job: TriggeredJob, index: int) -> float:
+        """Evaluate one trigger of a job, keep the result, and say when to look again."""
         now = self._now()
-        saved = self._jobs.trigger_state(job.job_id) or {}
+        start = starts(job.settings)[index]
+        entries = kept_entries(self._jobs.trigger_state(job.job_id), len(starts(job.settings)))
+        entry = entries[index]
         try:
-            kind = parse_trigger(job.settings)
-            if kind is None:
+            kind = parse_start(start)
+            if is_paused(start):
+                self._forget(job, kind, entries, index)
                 return now + self._interval
-            if job.paused:
-                self._forget(job, kind, saved)
-                return now + self._interval
-            state = saved.get("state") if saved.get("kind") == kind_name(kind) else None
-            heard, ended = self._ended(job, kind, int(saved.get("heard", 0)))
+            state = entry.get("state") if entry.get("kind") == kind_name(kind) else None
+            heard, ended = ends_not_heard(self._jobs, job, kind, int(entry.get("heard", 0)))
             outcome = await self._evaluator.evaluate(job, kind, state, ended, datetime.fromtimestamp(now, UTC))
-            until = self._keep(job, kind, {**saved, "heard": heard}, outcome, now)
+            entries[index] = {**entry, "heard": heard}
+            until = self._keep(job, kind, entries, index, outcome, now)
+        except CannotEvaluate as error:
+            self._failed(job, entries, index, now, str(error))
+            return now + self._interval
         except Exception as error:
             log.exception("the trigger of job %s (%d) cannot be evaluated", job.name, job.job_id)
-            history = {**saved.get("history", {}), "last_failed": _entry(now, f"{type(error).__name__}: {error}")}
-            self._save(job, {**saved, "history": history})
+            self._failed(job, entries, index, now, f"{type(error).__name__}: {error}")
             return now + self._interval
         return now + self._interval if until is None else min(now + self._interval, until)
 
-    def _ended(self, job: TriggeredJob, kind: Kind, heard: int) -> tuple[int, list[RunFinished]]:
-        """The ends that the trigger has not heard of yet, and the number up to which it has heard with them."""
-        upstream = upstream_jobs(job, kind)
-        ends = self._jobs.ended_runs(upstream, after=heard, since=job.trigger_set_at) if upstream else []
-        return max([heard, *(number for number, _ in ends)]), [run for _, run in ends if watches(job, kind, run)]
-
-    def _save(self, job: TriggeredJob, state: Mapping[str, Any]) -> None:
+    def _save(self, job: TriggeredJob, entries: Sequence[Entry]) -> None:
         # Not kept when the trigger was changed meanwhile: the next tick looks at the new one, from its own baseline.
-        self._jobs.save_trigger_state(job.job_id, job.trigger_revision, state)
+        self._jobs.save_trigger_state(job.job_id, job.trigger_revision, {"triggers": list(entries)})
+
+    def _failed(self, job: TriggeredJob, entries: list[Entry], index: int, now: float, why: str) -> None:
+        history = {**entries[index].get("history", {}), "last_failed": _line(now, why)}
+        entries[index] = {**entries[index], "history": history}
+        self._save(job, entries)
 
     def _keep(
-        self, job: TriggeredJob, kind: Kind, saved: Mapping[str, Any], outcome: Outcome, now: float
+        self, job: TriggeredJob, kind: Kind, entries: list[Entry], index: int, outcome: Outcome, now: float
     ) -> float | None:
-        history = dict(saved.get("history", {}))
-        kept = {
+        history = dict(entries[index].get("history", {}))
+        entries[index] = {
             "kind": kind_name(kind),
             "state": outcome.state,
-            "api": api_state(kind, outcome.state),
+            "api": api_state(kind, outcome.state, self._evaluator.switches()),
             "history": history,
-            "heard": saved["heard"],
+            "heard": entries[index]["heard"],
         }
         if not isinstance(outcome, Fire):
-            history["last_not_triggered"] = _entry(now, outcome.reason)
-            self._save(job, kept)
+            history["last_not_triggered"] = _line(now, outcome.reason)
+            self._save(job, entries)
             return None if outcome.until is None else outcome.until.timestamp()
-        history["last_triggered"] = _entry(now, outcome.reason)
+        history["last_triggered"] = _line(now, outcome.reason)
         run_id = self._jobs.fire(
             job.job_id,
             job.trigger_revision,
             trigger=outcome.run_trigger,
             context={**outcome.context, **_time_values(outcome.times)},
-            state=kept,
+            state={"triggers": entries},
             trigger_info=outcome.info or None,
         )
         if run_id is None:
             return None
         log.info("job %s (%d) was started by its trigger as run %d: %s", job.name, job.job_id, run_id, outcome.reason)
         history["last_triggered"]["run_id"] = run_id
-        self._save(job, kept)
-        return None
+        self._save(job, entries)
+        # What goes by the clock says at the next look when it is due again.
+        return now if isinstance(kind, Periodic | Schedule) else None
 
-    def _forget(self, job: TriggeredJob, kind: Kind, saved: Mapping[str, Any]) -> None:
+    def _forget(self, job: TriggeredJob, kind: Kind, entries: list[Entry], index: int) -> None:
         """A paused trigger collects nothing that it would replay: its look after the pause is a first look."""
-        if not saved.get("forgotten"):
-            kept = {"forgotten": True, "api": api_state(kind, None), "history": saved.get("history", {})}
-            self._save(job, kept)
+        if not entries[index].get("forgotten"):
+            shown = api_state(kind, None, self._evaluator.switches())
+            entries[index] = {"forgotten": True, "api": shown, "history": entries[index].get("history", {})}
+            self._save(job, entries)
 
     def _run_finished(self, run: RunFinished) -> None:
         for job in self._jobs.triggered_jobs():
             watched = self._watched.get(job.job_id)
-            try:
-                kind = parse_trigger(job.settings)
-            except InvalidArgument:
-                continue  # The evaluation of that job reports it.
-            if watched is not None and kind is not None and watches(job, kind, run):
-                watched.due_at = 0.0
+            for index, start in enumerate(starts(job.settings) if watched is not None else ()):
+                try:
+                    kind = parse_start(start)
+                except InvalidArgument:
+                    continue  # The evaluation of that trigger reports it.
+                if watched is not None and index < len(watched.due_at) and watches(job, kind, run):
+                    watched.due_at[index] = 0.0
 
 
-def _entry(now: float, description: str) -> dict[str, Any]:
+def ends_not_heard(jobs: JobsPort, job: TriggeredJob, kind: Kind, heard: int) -> tuple[int, list[RunFinished]]:
+    """The ends that the trigger has not heard of yet, and the number up to which it has heard with them."""
+    upstream = upstream_jobs(job, kind)
+    ends = jobs.ended_runs(upstream, after=heard, since=job.trigger_set_at) if upstream else []
+    return max([heard, *(number for number, _ in ends)]), [run for _, run in ends if watches(job, kind, run)]
+
+
+def kept_entries(saved: Mapping[str, Any] | None, count: int) -> list[Entry]:
+    """What is kept of each of `count` triggers; empty for one that was never looked at.
+
+    Stores of before a job could have several triggers hold the one entry itself.
+    """
+    entries = list(saved["triggers"]) if saved and "triggers" in saved else [dict(saved)] if saved else []
+    return [dict(entries[index]) if index < len(entries) else {} for index in range(count)]
+
+
+def _line(now: float, description: str) -> dict[str, Any]:
     """One line of `trigger_details.history`."""
     return {"timestamp": to_ms(datetime.fromtimestamp(now, UTC)), "description": description}
 

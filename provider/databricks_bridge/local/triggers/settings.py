@@ -1,6 +1,7 @@
 """Trigger settings of a job as one value for each kind.
 
-Shapes: Jobs API 2.2 `JobSettings.trigger` and `.continuous`, as the jobs API has checked them when they were written.
+Shapes: Jobs API 2.2 TriggerConfiguration, an element of `JobSettings.triggers`, as the jobs API has checked it when it
+was written.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Condition, Policy
+from databricks_bridge.local.triggers.quartz import Quartz, parse_quartz
 
 _UNIT_SECONDS = {"MINUTES": 60, "HOURS": 3600, "DAYS": 86400, "WEEKS": 604800}
 
@@ -38,6 +41,12 @@ class Periodic:
 
 
 @dataclass(frozen=True)
+class Schedule:
+    cron: Quartz
+    zone: ZoneInfo
+
+
+@dataclass(frozen=True)
 class Continuous:
     """Keeps one run active."""
 
@@ -50,29 +59,46 @@ class JobCompletion:
     if_status: str
 
 
-Kind = FileArrival | TableUpdate | Periodic | Continuous | JobCompletion
+@dataclass(frozen=True)
+class Model:
+    """`securable_name` is a model, a schema, a catalog, or empty for the whole metastore; in lower case."""
+
+    condition: str
+    securable_name: str
+    aliases: frozenset[str]
+    policy: Policy
 
 
-def parse_trigger(settings: Mapping[str, Any]) -> Kind | None:
-    """What starts runs of the job by itself; None for a job without, or with a cron schedule, which is not served.
+Kind = FileArrival | TableUpdate | Model | Periodic | Schedule | Continuous | JobCompletion
 
-    Raises InvalidArgument for a trigger of a kind that is not known here.
-    """
-    if settings.get("continuous") is not None:
+
+def parse_start(trigger: Mapping[str, Any]) -> Kind:
+    """One of what starts a job, as `runs.starts.starts` gives it. Raises InvalidArgument for a kind that is not known."""
+    if trigger.get("continuous") is not None:
         return Continuous()
-    trigger = settings.get("trigger")
-    if trigger is None:
-        return None
+    if config := trigger.get("schedule"):
+        return Schedule(parse_quartz(config["quartz_cron_expression"]), parse_zone(config["timezone_id"]))
     if config := trigger.get("file_arrival"):
         return FileArrival(_volume_url(config["url"]), _policy(config))
     if config := trigger.get("table_update"):
         return TableUpdate(tuple(name.lower() for name in config["table_names"]), _policy(config))
     if config := trigger.get("periodic"):
         return Periodic(timedelta(seconds=config["interval"] * _UNIT_SECONDS[config["unit"]]))
+    if config := trigger.get("model"):
+        name, aliases = (config.get("securable_name") or "").lower(), frozenset(config.get("aliases") or ())
+        return Model(config["condition"], name, aliases, _policy({**config, "condition": None}))
     if config := trigger.get("job_completion"):
         jobs = tuple((str(job["workspace_id"]), str(job["job_id"])) for job in config["jobs"])
         return JobCompletion(jobs, config.get("if_status") or "SUCCESS")
     raise InvalidArgument(f"no trigger of a known kind among {', '.join(sorted(trigger))}")
+
+
+def parse_zone(name: str) -> ZoneInfo:
+    """A time zone by its name in the tz database. Raises InvalidArgument."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        raise InvalidArgument(f"{name!r} is no time zone of the tz database, such as Europe/Berlin") from None
 
 
 def _volume_url(url: str) -> str:

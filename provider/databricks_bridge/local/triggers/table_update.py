@@ -22,14 +22,9 @@ from databricks_bridge.local.triggers.commits import (
     commit_versions,
     read_commit,
     table_id,
-    view_file,
 )
 from databricks_bridge.local.triggers.outcome import Fire, Held, Outcome, State, to_ms
 from databricks_bridge.local.triggers.settings import TableUpdate
-
-
-class CannotEvaluate(Exception):
-    """The trigger cannot be evaluated as it is; the message is shown in its history."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +41,8 @@ def look_at_table(table: Path, seen: Mapping[str, Any] | None, since: datetime) 
 
     Without `seen` this is the first look: what is no newer than `since`, when the trigger came to be or was resumed,
     is the baseline. A commit whose file is gone (log cleanup) counts as a change: a run too many is harmless, a lost
-    change is not. Raises CannotEvaluate for a view.
+    change is not.
     """
-    if view_file(table).exists():
-        raise CannotEvaluate(f"{table.name} is a view; the local workspace's table_update triggers watch tables only")
     identity = table_id(table)
     if identity is None:
         return TableLook(None)
@@ -122,15 +115,15 @@ def _state(tables: Mapping[str, Mapping[str, Any]], fired_at: datetime | None) -
     return {"tables": dict(tables), "fired_at": fired_at and fired_at.isoformat()}
 
 
-def api_state(settings: TableUpdate, state: State | None) -> dict[str, Any]:
+def api_state(settings: TableUpdate, state: State | None, *, scalable: bool = False) -> dict[str, Any]:
     """`trigger_state` as jobs/get shows it: `has_seen_updates` since creation or the last time the trigger fired."""
     seen = {} if state is None else state["tables"]
     return {
         "table": {
             "last_seen_table_states": [
                 {"table_name": name, "has_seen_updates": bool(seen.get(name, {}).get("changed_at"))}
-                for name in settings.tables
+                for name in (seen or settings.tables)
             ],
-            "using_scalable_monitoring": False,
+            "using_scalable_monitoring": scalable,
         }
     }

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Makes the secrets of this composition at its first start, in a volume that only its services mount, then starts Postgres.
+set -eu
+cd /secrets
+umask 027
+make_secret() {
+  [ -s "$1" ] && return
+  head -c "$2" /dev/urandom | base64 | tr -d '\n' | tr '+/' '-_' > "$1.new"
+  mv "$1.new" "$1"
+}
+make_secret postgres 24
+make_secret fernet 32
+make_secret jwt 48
+make_secret admin 12
+chgrp 0 /secrets postgres fernet jwt admin
+chmod 0750 /secrets
+POSTGRES_PASSWORD=$(cat postgres)
+export POSTGRES_PASSWORD
+exec docker-entrypoint.sh postgres

@@ -1,0 +1,100 @@
+"""Calls of a workspace's REST API by code of this package, over HTTP like any other client's."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from databricks_bridge.core.errors import Unavailable, WorkspaceError
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A workspace and the token for it. Every call raises WorkspaceError for a no, Unavailable for no answer."""
+
+    name: str
+    host: str
+    token: str = field(repr=False)
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Json:
+        """One call with JSON both ways, such as `call("GET", "/api/2.2/jobs/list")`."""
+        answer = self._send(method, path, json=None if body is None else dict(body), params=query)
+        return dict(answer.json()) if answer.content else {}
+
+    def make(self, path: str, body: Mapping[str, Any]) -> None:
+        """A POST that makes something; that it is there already is right."""
+        try:
+            self.call("POST", path, body)
+        except WorkspaceError as error:
+            if not str(error.error_code).endswith("ALREADY_EXISTS"):
+                raise
+
+    def notebook(self, path: str, source: str) -> None:
+        """Put a notebook, in Databricks' source format, at `path`."""
+        self.call("POST", "/api/2.0/workspace/mkdirs", {"path": path.rpartition("/")[0] or "/"})
+        content = base64.b64encode(source.encode()).decode()
+        body = {"path": path, "content": content, "format": "SOURCE", "language": "PYTHON", "overwrite": True}
+        self.call("POST", "/api/2.0/workspace/import", body)
+
+    def job_id(self, name: str) -> int | None:
+        """The id of the oldest job of that exact name."""
+        jobs = self.call("GET", "/api/2.2/jobs/list", name=name).get("jobs", [])
+        return min((int(job["job_id"]) for job in jobs), default=None)
+
+    def put_job(self, settings: Mapping[str, Any]) -> int:
+        """Make a job, or set the one of that name anew when it differs; its id."""
+        found = self.job_id(str(settings["name"]))
+        if found is None:
+            return int(self.call("POST", "/api/2.2/jobs/create", settings)["job_id"])
+        self.call("POST", "/api/2.2/jobs/reset", {"job_id": found, "new_settings": dict(settings)})
+        return found
+
+    def upload(self, path: str, file: Path, *, overwrite: bool) -> bool:
+        """Put a file into a volume; False when there is one of that name and it is kept."""
+        query = {"overwrite": "true" if overwrite else "false"}
+        try:
+            self._send("PUT", f"/api/2.0/fs/files{quote(path)}", content=file.read_bytes(), params=query)
+        except WorkspaceError as error:
+            if error.status == 409 and not overwrite:
+                return False
+            raise
+        return True
+
+    def _send(self, method: str, path: str, **request: Any) -> Any:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            # trust_env: a proxy of the environment is not for this machine's own addresses.
+            answer = httpx.request(method, self.host + path, headers=headers, timeout=60, trust_env=False, **request)
+        except httpx.TransportError as error:
+            raise Unavailable(f"the workspace {self.name} at {self.host} gave no answer: {error}") from error
+        if answer.is_error:
+            raise WorkspaceError(
+                f"the workspace {self.name} answered {answer.status_code} to {method} {path}: {_said(answer)}",
+                status=answer.status_code,
+                error_code=_code(answer),
+            )
+        return answer
+
+
+def _body(answer: Any) -> Json:
+    try:
+        body = answer.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _code(answer: Any) -> str | None:
+    return _body(answer).get("error_code")
+
+
+def _said(answer: Any) -> str:
+    return str(_body(answer).get("message") or answer.text[:200])

@@ -1,0 +1,35 @@
+"""Jupyter notebooks (nbformat 4) into Databricks' source format, as an import makes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from databricks_bridge.local.server.errors import InvalidParameterValue
+from databricks_bridge.local.server.workspace_files_tree import HEADER
+
+SUFFIX = ".ipynb"
+_BETWEEN = "\n\n# COMMAND ----------\n\n"
+_MAGIC = "# MAGIC "
+
+
+def source_of(content: bytes) -> bytes:
+    """The notebook's cells as Python source; outputs are left out. Raises InvalidParameterValue."""
+    try:
+        cells = json.loads(content.decode())["cells"]
+        texts = [_cell(cell) for cell in cells]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InvalidParameterValue("The content is not a Jupyter notebook (nbformat 4).") from None
+    return HEADER + b"\n" + _BETWEEN.join(texts).encode(errors="replace") + b"\n"
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    source = cell["source"]
+    text = (source if isinstance(source, str) else "".join(source)).strip("\n")
+    if cell["cell_type"] != "code":
+        return _magic(f"%md\n{text}")
+    return _magic(text) if text.startswith("%") else text
+
+
+def _magic(text: str) -> str:
+    return "\n".join(f"{_MAGIC}{line}".rstrip() for line in text.split("\n"))

@@ -1,0 +1,74 @@
+"""What a SQL warehouse of a local deployment asks of what runs its statements, and what it gets back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class SqlParameter:
+    """`:name` in a statement. `type` is a SQL type name, such as BIGINT; a value of None is NULL."""
+
+    name: str
+    value: str | None
+    type: str = "STRING"
+
+
+@dataclass(frozen=True)
+class SqlRequest:
+    """One statement, with the defaults for names that are not full, in the folders of one metastore."""
+
+    statement_id: str
+    statement: str
+    metastore_root: Path
+    volumes_root: Path
+    catalog: str | None = None
+    schema: str | None = None
+    parameters: tuple[SqlParameter, ...] = ()
+    row_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class SqlColumn:
+    """`type_name` is the API's word, such as LONG; `type_text` the SQL spelling, such as BIGINT."""
+
+    name: str
+    type_name: str
+    type_text: str
+
+
+@dataclass(frozen=True)
+class SqlRows:
+    """A result. Every cell is text or None, as in the format JSON_ARRAY; `truncated` by the row limit."""
+
+    columns: tuple[SqlColumn, ...]
+    rows: list[list[str | None]]
+    truncated: bool = False
+
+
+class SqlFailed(Exception):
+    """A statement that failed. The message is the engine's own; `sql_state` is five characters or None."""
+
+    def __init__(self, message: str, *, error_code: str = "BAD_REQUEST", sql_state: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.error_code, self.sql_state = message, error_code, sql_state
+
+
+@runtime_checkable
+class SqlRunner(Protocol):
+    """Runs statements; several may be under way at once."""
+
+    async def run_sql(self, request: SqlRequest) -> SqlRows:
+        """Run one statement. Raises SqlFailed. Cancelling the call stops the statement as far as it can be stopped."""
+
+
+class NoSql:
+    """For a deployment whose engine runs no SQL, such as the instant one: every statement fails, and says why."""
+
+    async def run_sql(self, request: SqlRequest) -> SqlRows:
+        raise SqlFailed(
+            "This local workspace runs no SQL: its engine has none, and no other runner was given (sql=).",
+            error_code="FEATURE_DISABLED",
+        )

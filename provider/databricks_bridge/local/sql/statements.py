@@ -1,0 +1,107 @@
+"""The statements of one workspace and the state of its SQL warehouse, in memory: a restart forgets them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from dataclasses import dataclass, field
+from typing import Literal
+
+from databricks_bridge.local.sql.model import SqlFailed, SqlRequest, SqlRows, SqlRunner
+
+State = Literal["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELED"]
+INLINE_BYTES = 25 * 1024 * 1024
+KEPT_SECONDS = 3600
+"""How long Databricks keeps a result, and we the statement."""
+CHUNK_ROWS = 1000
+TOO_LARGE = (
+    f"Inline byte limit exceeded. Statements executed with disposition=INLINE can have a result size of at most "
+    f"{INLINE_BYTES} bytes. The local workspace has no other disposition; ask for less."
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Statement:
+    """One statement. `rows` once it has succeeded, `error` once it has failed."""
+
+    request: SqlRequest
+    state: State = "PENDING"
+    rows: SqlRows | None = None
+    error: SqlFailed | None = None
+    ended_at: float | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def statement_id(self) -> str:
+        return self.request.statement_id
+
+
+class Statements:
+    """To be used on the event loop's thread. `chunk_rows` rows make one chunk of a result."""
+
+    def __init__(self, runner: SqlRunner, *, chunk_rows: int = CHUNK_ROWS) -> None:
+        self.runner, self.chunk_rows = runner, chunk_rows
+        self.warehouse_runs = True
+        self._kept: dict[str, Statement] = {}
+
+    def start(self, request: SqlRequest) -> Statement:
+        """Start the statement, and the warehouse should it be stopped."""
+        self.warehouse_runs = True
+        statement = self._kept[request.statement_id] = Statement(request)
+        statement.task = asyncio.create_task(self._carry_out(statement), name=f"statement {request.statement_id}")
+        self._forget(asyncio.get_running_loop().time())
+        return statement
+
+    def find(self, statement_id: str) -> Statement | None:
+        return self._kept.get(statement_id)
+
+    async def ended(self, statement: Statement, seconds: float) -> None:
+        """Returns when the statement has ended, or after so many seconds."""
+        if statement.task is not None and not statement.task.done():
+            await asyncio.wait({statement.task}, timeout=seconds)
+
+    def cancel(self, statement: Statement) -> None:
+        """Nothing for a statement that has ended."""
+        if statement.ended_at is None and statement.task is not None:
+            self._end(statement, "CANCELED")
+            statement.task.cancel()
+
+    async def close(self) -> None:
+        tasks = [one.task for one in self._kept.values() if one.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _carry_out(self, statement: Statement) -> None:
+        statement.state = "RUNNING"
+        try:
+            rows = await self.runner.run_sql(statement.request)
+            if sum(len(cell or "") for row in rows.rows for cell in row) > INLINE_BYTES:
+                raise SqlFailed(TOO_LARGE)
+            statement.rows = rows
+            self._end(statement, "SUCCEEDED")
+        except SqlFailed as error:
+            statement.error = error
+            self._end(statement, "FAILED")
+        except Exception as error:
+            log.exception("statement %s broke the local workspace", statement.statement_id)
+            statement.error = SqlFailed(
+                f"The local workspace broke: {type(error).__name__}: {error}", error_code="INTERNAL_ERROR"
+            )
+            self._end(statement, "FAILED")
+
+    def _end(self, statement: Statement, state: State) -> None:
+        if statement.ended_at is None:
+            statement.state, statement.ended_at = state, asyncio.get_running_loop().time()
+
+    def _forget(self, now: float) -> None:
+        old = [name for name, one in self._kept.items() if one.ended_at and now - one.ended_at > KEPT_SECONDS]
+        for name in old:
+            del self._kept[name]
+
+
+def new_statement_id() -> str:
+    return str(uuid.uuid4())

@@ -1,0 +1,171 @@
+"""Quartz cron expressions, as `schedule.quartz_cron_expression` holds them: their fields, and the next time they name.
+
+Fields: second, minute, hour, day of month, month, day of week, and a year that may be left out (Quartz, CronTrigger
+tutorial). One of the two days is `?`. Names and numbers; `,` `-` `/`; `L`, `LW`, `L-3`, `15W` of the month; `6L`, `6#3`
+of the week, which begins on Sunday with 1.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from databricks_bridge.core.errors import InvalidArgument
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_LAST_YEAR = 2199
+_YEARS_AHEAD = 40
+"""How far to look for the next time: every pair of a 29 February and a day of the week comes within 40 years of 1901-2099."""
+
+Days = Callable[[int, int], set[int]]
+"""Year and month to the days of that month."""
+
+
+@dataclass(frozen=True)
+class Quartz:
+    """A parsed expression. `days` gives the days that it names in a month."""
+
+    text: str
+    seconds: tuple[int, ...]
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    months: frozenset[int]
+    years: frozenset[int] | None
+    days: Days
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quartz) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def next_after(self, after: datetime, zone: ZoneInfo) -> datetime | None:
+        """The first time later than `after` (aware), in UTC; None when there is none.
+
+        A local time that the clocks skip in spring has no run; one that comes twice in autumn has one, the first.
+        """
+        local = after.astimezone(zone).replace(tzinfo=None)
+        # An hour back: in an hour that comes twice the local clock says less than has passed.
+        for naive in self._times(local - timedelta(hours=1)):
+            at = naive.replace(tzinfo=zone).astimezone(UTC)
+            if at > after and at.astimezone(zone).replace(tzinfo=None) == naive:
+                return at
+        return None
+
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        for year in range(after.year, after.year + _YEARS_AHEAD + 1) if self.years is None else sorted(self.years):
+            for month in sorted(self.months):
+                if (year, month) < (after.year, after.month):
+                    continue
+                for day in sorted(self.days(year, month)):
+                    if date(year, month, day) >= after.date():
+                        yield from self._times_of(date(year, month, day), after)
+
+    def _times_of(self, day: date, after: datetime) -> Iterator[datetime]:
+        for hour in self.hours:
+            if day == after.date() and hour < after.hour:
+                continue
+            for minute in self.minutes:
+                for second in self.seconds:
+                    at = datetime.combine(day, time(hour, minute, second))
+                    if at > after:
+                        yield at
+
+
+def parse_quartz(text: str) -> Quartz:
+    """Raises InvalidArgument, which names the field that cannot be."""
+    fields = text.upper().split()
+    if len(fields) not in (6, 7):
+        raise InvalidArgument(
+            f"{text!r} is no quartz cron expression: it has {len(fields)} fields, not 6 or 7 (second minute hour "
+            "day-of-month month day-of-week [year])"
+        )
+    second, minute, hour, day_of_month, month, day_of_week, *year = fields
+    if (day_of_month == "?") == (day_of_week == "?"):
+        raise InvalidArgument(f"{text!r}: exactly one of day-of-month and day-of-week must be '?'")
+    return Quartz(
+        text=" ".join(fields),
+        seconds=tuple(sorted(_numbers(text, "second", second, 0, 59))),
+        minutes=tuple(sorted(_numbers(text, "minute", minute, 0, 59))),
+        hours=tuple(sorted(_numbers(text, "hour", hour, 0, 23))),
+        months=frozenset(_numbers(text, "month", month, 1, 12, _MONTHS)),
+        years=frozenset(_numbers(text, "year", year[0], 1970, _LAST_YEAR)) if year and year[0] != "*" else None,
+        days=_days_of_month(text, day_of_month) if day_of_week == "?" else _days_of_week(text, day_of_week),
+    )
+
+
+def _numbers(text: str, field: str, value: str, least: int, most: int, names: tuple[str, ...] = ()) -> set[int]:
+    found: set[int] = set()
+    for part in value.split(","):
+        span, slash, step = part.partition("/")
+        first, dash, last = span.partition("-")
+        if span in ("*", "") and (slash or span):
+            low, high = least, most
+        else:
+            low = _number(text, field, first, least, most, names)
+            high = _number(text, field, last, least, most, names) if dash else most if slash else low
+        if slash and (not step.isdigit() or not 1 <= int(step) <= most):
+            raise InvalidArgument(f"{text!r}: the {field} {part!r} has a step that is not from 1 to {most}")
+        # FRI-MON goes over the end of the week, and 22-2 over midnight.
+        size = most - least + 1
+        width = (high - low) % size
+        found |= {(low - least + offset) % size + least for offset in range(0, width + 1, int(step or 1))}
+    return found
+
+
+def _number(text: str, field: str, value: str, least: int, most: int, names: tuple[str, ...] = ()) -> int:
+    if value in names:
+        return names.index(value) + least
+    if value.isdigit() and len(value) < 5 and least <= int(value) <= most:
+        return int(value)
+    raise InvalidArgument(f"{text!r}: the {field} {value!r} is not from {least} to {most}")
+
+
+def _days_of_month(text: str, value: str) -> Days:
+    if value.endswith("W"):
+        wanted = value[:-1]
+        number = 0 if wanted == "L" else _number(text, "day-of-month", wanted, 1, 31)
+        return lambda year, month: _nearest_weekday(year, month, number)
+    if match := re.fullmatch(r"L(?:-(\d{1,2}))?", value):
+        before = _number(text, "day-of-month", match[1], 1, 30) if match[1] else 0
+        return lambda year, month: {day for day in (monthrange(year, month)[1] - before,) if day >= 1}
+    wanted_days = _numbers(text, "day-of-month", value, 1, 31)
+    return lambda year, month: {day for day in wanted_days if day <= monthrange(year, month)[1]}
+
+
+def _nearest_weekday(year: int, month: int, number: int) -> set[int]:
+    """The working day nearest to day `number` of the month, in the same month; 0 is the last day."""
+    last = monthrange(year, month)[1]
+    number = number or last
+    if number > last:
+        return set()
+    weekday = date(year, month, number).isoweekday()
+    if weekday == 6:
+        return {number - 1 if number > 1 else number + 2}
+    if weekday == 7:
+        return {number + 1 if number < last else number - 2}
+    return {number}
+
+
+def _days_of_week(text: str, value: str) -> Days:
+    if match := re.fullmatch(r"(\w+)#([1-5])", value):
+        day, place = _number(text, "day-of-week", match[1], 1, 7, _DAYS), int(match[2])
+        return lambda year, month: set(_on(year, month, {day})[place - 1 : place])
+    if value == "L":
+        return lambda year, month: set(_on(year, month, {7}))
+    if match := re.fullmatch(r"(\w+)L", value):
+        last = _number(text, "day-of-week", match[1], 1, 7, _DAYS)
+        return lambda year, month: set(_on(year, month, {last})[-1:])
+    wanted = _numbers(text, "day-of-week", value, 1, 7, _DAYS)
+    return lambda year, month: set(_on(year, month, wanted))
+
+
+def _on(year: int, month: int, wanted: set[int]) -> list[int]:
+    """The days of the month that are on `wanted` days of the week, ascending; Sunday is 1."""
+    days = range(1, monthrange(year, month)[1] + 1)
+    return [day for day in days if date(year, month, day).isoweekday() % 7 + 1 in wanted]

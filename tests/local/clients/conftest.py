@@ -1,0 +1,45 @@
+"""A deployment whose SQL is the declared fake, and an Airflow connection to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from databricks_bridge.local.deployment import Deployment, deployment_in_thread
+from databricks_bridge.local.engine.instant import InstantEngine
+from tests.local.clients.fake_sql import FakeSql
+from tests.local.local_kit import Notebooks
+
+
+@pytest.fixture
+def fake_sql() -> FakeSql:
+    return FakeSql()
+
+
+@pytest.fixture
+def deployment(tmp_path: Path, notebooks: Notebooks, fake_sql: FakeSql) -> Iterator[Deployment]:
+    """Two workspaces of one metastore, ops and met."""
+    from databricks_bridge.local.deployment import WorkspaceSpec
+
+    specs = [WorkspaceSpec("ops", "shared"), WorkspaceSpec("met", "shared")]
+    with deployment_in_thread(tmp_path / "home", specs, engine=InstantEngine(notebooks.run), sql=fake_sql) as up:
+        yield up
+
+
+@pytest.fixture
+def connection(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A connection to ops. The official hook takes the scheme of its URLs from `schema`, and the port from `port`."""
+    host = urlsplit(deployment.host("ops"))
+    body = {
+        "conn_type": "databricks",
+        "host": host.hostname,
+        "schema": "http",
+        "port": host.port,
+        "password": deployment.token("ops"),
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_OPS", json.dumps(body))
+    return "ops"
