@@ -357,3 +357,37 @@ def test_another_commit_under_the_watermark_s_own_version_is_another_table() -> 
 def test_the_same_commit_or_one_that_was_not_read_is_no_other_table(known_fingerprint: str | None) -> None:
     finding = replace(found(9), known_fingerprint=known_fingerprint)
     assert to_of(FLIGHTS_ONLY, at(3), finding) == at(9)
+
+
+WRITTEN = TriggeredRuns(job_name="silver-flights", alias="silver", databricks_conn_id="ops", writes=(FLIGHTS,))
+BY_RUNS = spec_of(WRITTEN, FLIGHTS, WEATHER)
+BY_RUNS_MARKS = {"silver": RunsPosition(5), "flights": at(3), "weather": at(4)}
+
+
+def ranges_by_runs(runs: tuple[int, ...]) -> dict[str, Range]:
+    to = RunsPosition(9, frozenset(runs)) if runs else RunsPosition(5)
+    findings: dict[str, Finding] = {"silver": RunsFinding(to, runs, NOW), "flights": found(7), "weather": found(6)}
+    return {one.alias: one for one in ranges_of(BY_RUNS, BY_RUNS_MARKS, findings)}
+
+
+def test_a_table_that_a_job_writes_is_new_only_with_a_run_of_it() -> None:
+    """A commit of somebody else, or of a run that is not over, waits for the next run; other tables do not."""
+    assert {alias: one.empty for alias, one in ranges_by_runs(()).items()} == {
+        "silver": True,
+        "flights": True,
+        "weather": False,
+    }
+    with_run = ranges_by_runs((11,))
+    assert (with_run["silver"].runs, with_run["flights"].to) == ((11,), at(7))
+
+
+def test_any_of_the_jobs_that_write_a_table_is_enough() -> None:
+    other = replace(WRITTEN, alias="other", job_name="repair-flights")
+    spec = spec_of(WRITTEN, other, FLIGHTS)
+    findings: dict[str, Finding] = {
+        "silver": RunsFinding(RunsPosition(5), (), NOW),
+        "other": RunsFinding(RunsPosition(9, frozenset({12})), (12,), NOW),
+        "flights": found(7),
+    }
+    marks: dict[str, Position] = {"silver": RunsPosition(5), "other": RunsPosition(5), "flights": at(3)}
+    assert [one.empty for one in ranges_of(spec, marks, findings)] == [True, False, False]

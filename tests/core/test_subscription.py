@@ -124,3 +124,18 @@ def test_a_specification_that_was_written_before_there_were_choices_reads_as_the
     value = spec_of(FLIGHTS).to_json()
     del value["choices"], value["max_commits_per_run"]
     assert spec_from_json(value) == spec_of(FLIGHTS)
+
+
+def test_the_tables_that_a_job_writes_are_sources_too() -> None:
+    runs = TriggeredRuns(job_name="silver", databricks_conn_id="ops", writes=["main.silver.flights", WEATHER])  # type: ignore[arg-type]
+    sources = as_sources([runs, WEATHER])
+    assert [source.alias for source in sources] == ["silver", "weather", "flights"]
+    assert sources[2] == DeltaTable("main.silver.flights", "ops")
+    spec = SubscriptionSpec("s", sources, "earliest", Policy())
+    assert spec_from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+@pytest.mark.parametrize("writes", ["main.silver.flights", {"main.silver.flights"}, [3], None])
+def test_tables_that_a_job_writes_are_given_as_a_list(writes: Any) -> None:
+    with pytest.raises(InvalidArgument, match="writes of TriggeredRuns"):
+        TriggeredRuns(job_name="silver", writes=writes)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
 from databricks_bridge.core.policy import Choice, Choices
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
-from databricks_bridge.core.sources import DeltaTable, Source
+from databricks_bridge.core.sources import DeltaTable, Source, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
 
 MAINTENANCE_WAITS = timedelta(days=1)
@@ -171,7 +171,9 @@ def ranges_of(
     `watermarks` are settled. Raises HistoryGap when a watermark is of another kind than its source.
     """
     most = spec.max_commits_per_run
-    return tuple(_range(source, watermarks[source.alias], findings[source.alias], most) for source in spec.sources)
+    ranges = (_range(source, watermarks[source.alias], findings[source.alias], most) for source in spec.sources)
+    idle = _written_by_nobody(spec, findings)
+    return tuple(replace(one, to=one.from_) if one.alias in idle else one for one in ranges)
 
 
 def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: datetime) -> dict[str, datetime | None]:
@@ -187,6 +189,17 @@ def _called(one: Range, finding: Finding) -> str:
         there = f"at version {finding.reader_version}" if finding.reader_version > BEFORE_FIRST else "without a version"
         return f"{one.alias} (the reader {one.name} is {there}, the provider at {finding.position.version})"
     return one.alias
+
+
+def _written_by_nobody(spec: SubscriptionSpec, findings: Mapping[str, Finding]) -> set[str]:
+    """The tables that are looked at only when a run that writes them has ended, and none has."""
+    ended: dict[str, bool] = {}
+    for source in spec.sources:
+        finding = findings[source.alias]
+        if isinstance(source, TriggeredRuns) and isinstance(finding, RunsFinding):
+            for table in source.writes:
+                ended[table.alias] = ended.get(table.alias, False) or bool(finding.runs)
+    return {alias for alias, any_run in ended.items() if not any_run}
 
 
 def _range(source: Source, mark: Position, finding: Finding, most: int | None) -> Range:

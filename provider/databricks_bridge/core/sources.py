@@ -100,7 +100,9 @@ class TriggeredRuns:
     """The finished runs of one job, of the given trigger kinds and results, as a source.
 
     Give `job_id` or `job_name` (exact). `triggers` are values of `run.trigger`; `TABLE_UPDATE`, the name in job
-    settings, is accepted for `TABLE`. `run_state` names the result states that count. Raises InvalidArgument.
+    settings, is accepted for `TABLE`. `run_state` names the result states that count. `writes` are tables that the job writes,
+    DeltaTable or names in the same workspace: they become sources too, and a run that counts means to look at them, so that
+    their versions are claimed with it; without a new run nothing is new in them. Raises InvalidArgument.
     """
 
     databricks_conn_id: str = "databricks_default"
@@ -110,6 +112,7 @@ class TriggeredRuns:
     run_state: frozenset[str] = frozenset({"SUCCESS"})
     alias: str = ""
     start: Start | None = None
+    writes: tuple[DeltaTable, ...] = ()
 
     def __post_init__(self) -> None:
         check_job(self.job_id, self.job_name, "TriggeredRuns")
@@ -121,6 +124,7 @@ class TriggeredRuns:
         object.__setattr__(self, "alias", self.alias or _alias_of(self.job_name or f"job_{self.job_id}"))
         _check_alias(self.alias, self.job_name or str(self.job_id))
         check_start(self.start, "start of TriggeredRuns", versions=False)
+        object.__setattr__(self, "writes", _tables(self.writes, self.databricks_conn_id))
 
     @property
     def job(self) -> str:
@@ -202,6 +206,15 @@ def _check_reader(table: DeltaTable) -> None:
             raise InvalidArgument(f"{name} of {table.table} is {value!r}; give a name or a path")
     if table.reader_profile is not None and (shared_as := table.reader_profile.partition("#")[2]):
         check_table_name(shared_as, f"what follows # in reader_profile of {table.table}")
+
+
+def _tables(writes: object, databricks_conn_id: str) -> tuple[DeltaTable, ...]:
+    if not isinstance(writes, list | tuple):
+        raise InvalidArgument(f"writes of TriggeredRuns is {writes!r}; give a list of tables")
+    named = [DeltaTable(one, databricks_conn_id) if isinstance(one, str) else one for one in writes]
+    if wrong := [one for one in named if not isinstance(one, DeltaTable)]:
+        raise InvalidArgument(f"writes of TriggeredRuns has {wrong[0]!r}; give names of tables, or DeltaTable(...)")
+    return tuple(named)
 
 
 def _names(values: Iterable[str], field: str) -> frozenset[str]:

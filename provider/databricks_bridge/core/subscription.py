@@ -97,12 +97,16 @@ def spec_from_json(value: Mapping[str, Any]) -> SubscriptionSpec:
 
 
 def as_sources(sources: Sequence[Source] | Source) -> tuple[Source, ...]:
-    """One source or several, as a tuple. Raises InvalidArgument for what has no order, which a watcher is told by."""
+    """One source or several, as a tuple, with the tables that their jobs write. Raises InvalidArgument for what has no order,
+    which a watcher is told by.
+    """
     if isinstance(sources, DeltaTable | TriggeredRuns):
-        return (sources,)
+        sources = (sources,)
     if not isinstance(sources, list | tuple):
         raise InvalidArgument(f"sources is {sources!r}; give a DeltaTable, a TriggeredRuns, or a list of them")
-    return tuple(sources)
+    runs = (source for source in sources if isinstance(source, TriggeredRuns))
+    written = dict.fromkeys(table for one in runs for table in one.writes)
+    return (*sources, *(table for table in written if table not in sources))
 
 
 def _source_to_json(source: Source) -> dict[str, Any]:
@@ -118,6 +122,7 @@ def _source_to_json(source: Source) -> dict[str, Any]:
         "triggers": sorted(source.triggers),
         "run_state": sorted(source.run_state),
         **common,
+        **({"writes": [_source_to_json(table) for table in source.writes]} if source.writes else {}),
     }
 
 
@@ -127,4 +132,5 @@ def _source_from_json(value: Mapping[str, Any]) -> Source:
         return DeltaTable(**fields)
     fields["triggers"] = frozenset(fields["triggers"])
     fields["run_state"] = frozenset(fields["run_state"])
+    fields["writes"] = tuple(_source_from_json(table) for table in fields.get("writes", ()))
     return TriggeredRuns(**fields)
