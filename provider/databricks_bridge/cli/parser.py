@@ -43,7 +43,7 @@ def parser() -> ArgumentParser:
     """The whole command line. A parsed one carries `command`, the dotted name of the function that does it."""
     top = ArgumentParser(
         prog="databricks-bridge",
-        description="Records, claims and watermarks of subscriptions.",
+        description="Records, claims and watermarks of subscriptions; local workspaces.",
         epilog=_ENVIRONMENT,
         formatter_class=RawDescriptionHelpFormatter,
     )

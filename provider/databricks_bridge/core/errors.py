@@ -12,7 +12,7 @@ BridgeError
   SourceError                 a source has become something that needs a decision
     TableRecreated            another table under the same name
     TableReplaced             CREATE OR REPLACE gave the table another metadata id
-    HistoryGap                the log does not reach back to the watermark
+    HistoryGap                what is new since the watermark cannot be read any more
   ClaimError                  an open claim stands in the way
     ClaimBlocked              max_generations runs failed; a person decides
     ClaimUndecided            nothing can tell whether the claim's run succeeded
@@ -86,7 +86,9 @@ class TableReplaced(SourceError):
 
 
 class HistoryGap(SourceError):
-    """The table's log does not reach back to the watermark, or stands behind it."""
+    """What is new since the watermark cannot be read: the log does not reach back to it, or stands behind it; the change
+    feed was off; change files are gone.
+    """
 
 
 class ClaimError(BridgeError):

@@ -102,7 +102,7 @@ def parsed_tables(view: str, definition: str, catalog: str, schema: str) -> list
     except ImportError:
         raise InvalidArgument(
             f"Unity Catalog does not list what the view {view} reads, and sqlglot, which would read its definition, is not "
-            "installed; install sqlglot, or name the tables"
+            "installed; install it with the extra [views], or name the tables"
         ) from None
     try:
         statement = sqlglot.parse_one(definition, dialect="databricks")

@@ -44,7 +44,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
     Each range is committed exactly once, and at most one run at a time works on it. A failed run may have written
     before it failed, so the notebook's writes must be idempotent. An open claim is resolved first: after any crash the
     next try finds the same run again. A run is cancelled only when a person marks the task `failed` or `success`, and Airflow's
-    state leaves no doubt of it (`core.cancelling`): for `failed` that takes a task with a retry left.
+    state leaves no doubt of it (`core.cancelling`): for `failed` that takes a task with a retry left, in a DAG without `fail_fast`.
 
     Give `job_id` or `job_name` (exact). `job_parameters` are the author's own, strings; those of the claim are listed in
     `databricks_bridge.core.parameters`, and the job must declare them. `on_nothing_new` is "skip" or "succeed".
