@@ -86,3 +86,12 @@ def test_only_the_run_of_the_open_claim_is_ours() -> None:
     assert is_run_of(running_record(), 11)
     assert not is_run_of(running_record(), 12)
     assert not is_run_of(claimed_record(), 11)
+
+
+def test_a_cancelled_run_that_is_still_ending_is_no_failure() -> None:
+    record = cancelled(running_record(), "a person marked the task failed", NOW)
+    script = Script().read(record).answer(seen(11, {"life_cycle_state": "TERMINATING"}, claim_of(record)))
+    script.asks(acts.AwaitRun)
+    over = {"life_cycle_state": "TERMINATED", "result_state": "CANCELED"}
+    after = claim_of(script.answer(seen(11, over, claim_of(record))).written())
+    assert (after.generation, after.failures, after.run_id) == (1, 0, None)

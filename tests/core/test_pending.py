@@ -391,3 +391,27 @@ def test_any_of_the_jobs_that_write_a_table_is_enough() -> None:
     }
     marks: dict[str, Position] = {"silver": RunsPosition(5), "other": RunsPosition(5), "flights": at(3)}
     assert [one.empty for one in ranges_of(spec, marks, findings)] == [True, False, False]
+
+
+def test_a_run_waits_for_the_last_of_what_it_wrote() -> None:
+    spec = replace(spec_of(WRITTEN, FLIGHTS), max_commits_per_run=3)
+    to = RunsPosition(50, frozenset({1}))
+    marks: dict[str, Position] = {"silver": RunsPosition(0), "flights": at(3)}
+    findings: dict[str, Finding] = {"silver": RunsFinding(to, (1,), NOW), "flights": TableFinding(at(7), 7, NOW)}
+    first = {one.alias: one for one in ranges_of(spec, marks, findings)}
+    assert first["silver"].empty
+    assert first["silver"].runs == ()
+    marks["flights"] = first["flights"].to
+    rest = {one.alias: one for one in ranges_of(spec, marks, findings)}
+    assert (rest["silver"].to, rest["silver"].runs) == (to, (1,))
+    assert rest["flights"].to == at(7)
+
+
+def test_a_run_waits_for_the_reader_of_what_it_wrote() -> None:
+    behind = TableFinding(at(7), 7, NOW, reader_version=3)
+    findings: dict[str, Finding] = {
+        "silver": RunsFinding(RunsPosition(50, frozenset({1})), (1,), NOW),
+        "flights": behind,
+    }
+    ranges = ranges_of(spec_of(WRITTEN, FLIGHTS), {"silver": RunsPosition(0), "flights": at(3)}, findings)
+    assert all(one.empty for one in ranges)

@@ -13,6 +13,7 @@ from databricks_bridge.core.postconditions import (
     asked_of,
     conditions_of,
     missing_of,
+    untold_of,
 )
 from databricks_bridge.core.sources import TriggeredRuns
 from tests.core.builders import FLIGHTS, WEATHER, at
@@ -115,3 +116,20 @@ def test_other_things_are_refused_at_parse(given: object, words: str) -> None:
 def test_versions_prove_nothing_of_runs(condition: Readable) -> None:
     with pytest.raises(InvalidArgument, match="tells versions, and the subscription has no table"):
         conditions_of(condition, [TriggeredRuns(job_name="bronze")])
+
+
+def test_what_no_condition_tells_of_is_named() -> None:
+    ranges = (Range("flights", "s.flights", at(3), at(3)), Range("weather", "s.weather", at(3), at(8)))
+    of_flights = CheckpointReached("s3://bucket/checkpoint", alias="flights")
+    assert untold_of([of_flights], ranges, "0") == "its postcondition tells nothing of s.weather (3, 8]"
+    assert untold_of([of_flights, CheckpointReached("s3://bucket/other", alias="weather")], ranges, "0") == ""
+    assert untold_of([of_flights, lambda ranges, run_id: True], ranges, "0") == ""
+
+
+def test_after_the_first_epoch_only_a_function_tells_without_a_run() -> None:
+    """The watermark was moved back, or the table made anew: what stands in the checkpoint may be of before."""
+    ranges = (Range("flights", "s.flights", at(3), at(8)),)
+    of_flights = CheckpointReached("s3://bucket/checkpoint", alias="flights")
+    assert untold_of([of_flights], ranges, "0") == ""
+    assert "before the epoch e1" in untold_of([of_flights], ranges, "e1")
+    assert untold_of([of_flights, lambda ranges, run_id: True], ranges, "e1") == ""

@@ -65,3 +65,10 @@ def test_a_blocked_claim_stays_blocked_unless_the_postcondition_holds() -> None:
 @pytest.mark.parametrize("status", [ClaimStatus.OPEN, ClaimStatus.FAILED])
 def test_it_is_asked_whatever_was_reported_before(status: ClaimStatus) -> None:
     forgotten(running_record(status)).asks(acts.Prove)
+
+
+def test_a_postcondition_that_holds_for_some_ranges_only_proves_nothing() -> None:
+    proof = acts.Proved(True, "its postcondition tells nothing of weather", certain=False)
+    record = forgotten(running_record()).answer(proof).written()
+    assert claim_of(record).status is ClaimStatus.UNDECIDED
+    assert record.watermarks == running_record().watermarks

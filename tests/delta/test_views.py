@@ -123,5 +123,5 @@ async def test_without_a_parser_the_error_says_what_to_do(monkeypatch: pytest.Mo
         raise ImportError(name)
 
     monkeypatch.setattr(views, "import_module", missing)
-    with pytest.raises(InvalidArgument, match="with the extra, or name the tables"):
+    with pytest.raises(InvalidArgument, match=r"with the extra \[views\], or name the tables"):
         views.parsed_tables("main.s.v", "SELECT 1", "main", "s")

@@ -145,7 +145,9 @@ class Surveyed:
 
 @dataclass(frozen=True)
 class Proved:
-    """What the postcondition said; `why` is for the author where it said no. It is not `certain` where it could not tell."""
+    """What the postcondition said; `why` is for the author where it said no. It is not `certain` where it could not tell, or
+    told of some of the ranges only: then a run that is gone is not proved.
+    """
 
     holds: bool
     why: str = ""

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
-from databricks_bridge.core.policy import Choice, Choices
+from databricks_bridge.core.policy import Choice, Choices, Condition
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, Source, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
@@ -173,7 +173,9 @@ def ranges_of(
     most = spec.max_commits_per_run
     ranges = (_range(source, watermarks[source.alias], findings[source.alias], most) for source in spec.sources)
     idle = _written_by_nobody(spec, findings)
-    return tuple(replace(one, to=one.from_) if one.alias in idle else one for one in ranges)
+    released = [replace(one, to=one.from_) if one.alias in idle else one for one in ranges]
+    held = _cut_short(spec, released, findings)
+    return tuple(replace(one, to=one.from_, runs=()) if one.alias in held else one for one in released)
 
 
 def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: datetime) -> dict[str, datetime | None]:
@@ -200,6 +202,22 @@ def _written_by_nobody(spec: SubscriptionSpec, findings: Mapping[str, Finding]) 
             for table in source.writes:
                 ended[table.alias] = ended.get(table.alias, False) or bool(finding.runs)
     return {alias for alias, any_run in ended.items() if not any_run}
+
+
+def _cut_short(spec: SubscriptionSpec, ranges: Iterable[Range], findings: Mapping[str, Finding]) -> set[str]:
+    """The runs whose tables are not read to their end in these ranges: they stay pending until the rest is claimed, or no run
+    would release it. With ALL_UPDATED they cannot wait: each claim needs them.
+    """
+    if spec.policy.condition is Condition.ALL_UPDATED:
+        return set()
+    cut = set()
+    for one in ranges:
+        finding = findings[one.alias]
+        newest = finding.data_version if isinstance(finding, TableFinding) else None
+        if isinstance(one.to, TablePosition) and newest is not None and one.to.at < newest:
+            cut.add(one.alias)
+    runs = (source for source in spec.sources if isinstance(source, TriggeredRuns))
+    return {source.alias for source in runs if any(table.alias in cut for table in source.writes)}
 
 
 def _range(source: Source, mark: Position, finding: Finding, most: int | None) -> Range:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.positions import Range, TablePosition
+from databricks_bridge.core.record import FIRST_EPOCH
 from databricks_bridge.core.sources import DeltaTable, Source, check_table_name
 
 _URL = re.compile(r"(s3|gs|abfss|file)://\S+")
@@ -104,6 +105,24 @@ def asked_of(condition: Readable, ranges: Sequence[Range]) -> dict[str, TablePos
         for one in ranges
         if isinstance(one.to, TablePosition) and not one.empty and wanted in (None, one.alias)
     }
+
+
+def untold_of(conditions: Iterable[object], ranges: Sequence[Range], epoch: str) -> str:
+    """Why the conditions cannot tell by themselves, without a run, that these ranges were processed; empty where they can.
+
+    They must tell of every range. And only in the first epoch: after a rewind, or for a table that was made anew, a checkpoint or
+    a control table still has the higher number of before.
+    """
+    conditions = tuple(conditions)
+    told: set[str] = set()
+    if epoch != FIRST_EPOCH and conditions and all(isinstance(one, Readable) for one in conditions):
+        return f"its postcondition may tell of the time before the epoch {epoch}"
+    for one in conditions:
+        if not isinstance(one, Readable):
+            return ""  # a function is given all of them
+        told |= asked_of(one, ranges).keys()
+    untold = [str(one) for one in ranges if not one.empty and one.alias not in told]
+    return f"its postcondition tells nothing of {', '.join(untold)}" if untold else ""
 
 
 def missing_of(condition: Readable, asked: Mapping[str, TablePosition], reached: Mapping[str, int]) -> str:

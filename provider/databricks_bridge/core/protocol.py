@@ -250,7 +250,8 @@ def _judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
     record, claim = claim_of(memory)
     ending = seen.outcome.ending
     if ending is Ending.ACTIVE:
-        if claim.status is ClaimStatus.OPEN:
+        # A repair begins with a new attempt; one that is ending after its claim failed was cancelled by us.
+        if claim.status is ClaimStatus.OPEN or seen.outcome.life_cycle == "TERMINATING":
             return Memory(_judged, record), AwaitRun(seen.run_id)
         record = claims.followed_again(record, now)
         return Memory(_noted, record, seen), WriteRecord(record)
@@ -304,10 +305,10 @@ def _told(plan: Plan, memory: Memory, observation: Observation, now: datetime) -
     proof = expect(observation, Proved)
     record, _ = claim_of(memory)
     assert memory.seen is not None
-    if proof.holds:
-        return Memory(_reread, record, memory.seen), ReadRecord()
     if not proof.certain:
         return _give_up(record, memory.seen.run_id, f"is gone, and {proof.why}", now)
+    if proof.holds:
+        return Memory(_reread, record, memory.seen), ReadRecord()
     seen = replace(memory.seen, error=f"the postcondition does not hold: {proof.why}")
     return _judge(plan, Memory(_judged, record, seen), seen, now)
 

@@ -169,7 +169,7 @@ class BackfillDriver:
                 proof = await self.driver.prove(claim, run_id)
             except BridgeError as error:
                 proof = acts.Proved(False, str(error))
-            if proof.holds:
+            if proof.holds and proof.certain:
                 return acts.Finish(
                     claim.ranges, run_id, f"backfilled {claim}, as its postcondition proves: run {run_id} is gone"
                 )

@@ -52,7 +52,8 @@ class Looker:
         Raises what a source raises: NotFound, NotPermitted, Unavailable.
         """
         findings: dict[str, Finding] = {}
-        for source in spec.sources:
+        # Runs first: what a run that is over has written is there when its tables are looked at.
+        for source in sorted(spec.sources, key=lambda one: isinstance(one, DeltaTable)):
             mark = watermarks.get(source.alias)
             if isinstance(source, DeltaTable):
                 findings[source.alias] = await self._look_at_table(source, mark, thorough)

@@ -13,6 +13,7 @@ from databricks_bridge.core.postconditions import (
     ControlTableReached,
     asked_of,
     missing_of,
+    untold_of,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ async def prove(
             missing = "" if said is True else str(said or "it says no")
         if missing:
             return Proved(False, missing)
-    return Proved(True)
+    untold = untold_of(conditions, claim.ranges, dict(claim.parameters).get("bridge_epoch", ""))
+    return Proved(True, untold, certain=not untold)
 
 
 async def _checkpoint(condition: CheckpointReached, claim: Claim, conn_id: str, looker: Looker) -> str:
