@@ -28,9 +28,11 @@ class WaitingSensor(BaseSensorOperator):
         *,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poke_interval: timedelta | float = 30,
+        # Airflow's own default, read once and not for each sensor: it is the dearest part of a sensor at parse.
+        timeout: timedelta | float | None = conf.getfloat("sensors", "default_timeout"),
         **kwargs: Any,
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
         self.deferrable = deferrable
 
     @property
