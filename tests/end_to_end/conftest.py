@@ -187,6 +187,8 @@ def _start_airflow(places: Places, services: Services, workspaces: dict[str, Wor
         "kwargs": {"path": str(DAGS)},
     }
     environment["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = json.dumps([bundle])
+    # A watcher is started, and stopped, with the parse of its file.
+    environment["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "10"
     environment["BRIDGE_TEST_LEDGER"] = f"file://{places.home}/ledger"
     wrong = {"conn_type": "databricks", "host": workspaces["ops"].host, "password": "not-the-token"}
     environment["AIRFLOW_CONN_OPS_WRONG_TOKEN"] = json.dumps(wrong)

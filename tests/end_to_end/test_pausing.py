@@ -11,8 +11,8 @@ from tests.end_to_end.conftest import CLAIM, Bridge, _job, given, until
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
 TABLE = ("flights_table", "flights_start", "flights_end")
-PAUSED_SECONDS = 10.0
-"""Ten polls."""
+PAUSED_SECONDS = 5.0
+"""Five polls."""
 
 
 def pause(bridge: Bridge, dag_id: str, paused: bool) -> None:
