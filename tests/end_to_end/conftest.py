@@ -19,6 +19,7 @@ import pytest
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.testing import CLAIM_PARAMETERS
 from demo import airflow_home
 from demo.airflow_api import AirflowApi
 from demo.databricks_api import Workspace
@@ -27,14 +28,6 @@ from demo.processes import Services, wait_until
 
 DAGS = Path(__file__).parent / "dags"
 LANDING = "/Volumes/main/landing/files/"
-CLAIM = (
-    "bridge_subscription",
-    "bridge_epoch",
-    "bridge_generation",
-    "bridge_token",
-    "bridge_ranges",
-    "bridge_full_rebuild",
-)
 
 
 @dataclass(frozen=True)
@@ -152,10 +145,10 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
         _notebook(workspace, "appends")
     table = ("flights_table", "flights_start", "flights_end")
     for way in ("poke", "reschedule", "deferrable", "asset", "store"):
-        _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
+        _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM_PARAMETERS, *table))
     for way in ("marked-followed", "marked-deferred", "replayed", "kept", "official"):
-        _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM, *table))
-    _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM, "by_file_run_ids"))
+        _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM_PARAMETERS, *table))
+    _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM_PARAMETERS, "by_file_run_ids"))
     _job(workspaces["gold"], "export-official", parameters=("flights_start", "flights_end"))
     _job(workspaces["ops"], "append-official", notebook="appends")
     _job(workspaces["ops"], "by-file", trigger={"file_arrival": {"url": LANDING}})

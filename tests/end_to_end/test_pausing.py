@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.end_to_end.conftest import CLAIM, Bridge, _job, given, until
+from databricks_bridge.local.testing import CLAIM_PARAMETERS
+from tests.end_to_end.conftest import Bridge, _job, given, until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -36,7 +37,7 @@ def stays(bridge: Bridge, job: str, seconds: float) -> None:
 def test_E01_what_came_during_a_pause_is_processed_once_after_it(bridge: Bridge) -> None:
     """Not within one poll, but within one more parse of the DAG file: only that makes Airflow start a watcher again."""
     dag_id, job = "paused_watched", "consume-paused-watched"
-    _job(bridge.workspaces["gold"], job, parameters=(*CLAIM, *TABLE))
+    _job(bridge.workspaces["gold"], job, parameters=(*CLAIM_PARAMETERS, *TABLE))
     first = bridge.commit(1, "main.paused.flights")
     until(lambda: bounds(bridge, job) == [(-1, first)], "the first range", 240)
     pause(bridge, dag_id, True)
@@ -58,7 +59,7 @@ def test_E12_a_trigger_that_fires_for_a_paused_dag_moves_nothing_and_the_range_i
 ) -> None:
     """A DAG whose file is gone is the same to its trigger, which Airflow goes on running: it ends at its own deadline."""
     dag_id, job = "paused_deferred", "consume-paused-deferred"
-    _job(bridge.workspaces["gold"], job, parameters=(*CLAIM, *TABLE))
+    _job(bridge.workspaces["gold"], job, parameters=(*CLAIM_PARAMETERS, *TABLE))
     bridge.commit(1, "main.deferred.flights")
     first = bridge.start(dag_id)
     assert bridge.wait(dag_id, first) == "success", bridge.log(dag_id, first, "consume")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from databricks_bridge.local.deployment import Deployment
+from databricks_bridge.local.testing import connection_to
 from tests.local.local_kit import Api, Notebooks, failure
 
 MakeJob = Callable[..., int]
@@ -17,16 +17,8 @@ MakeJob = Callable[..., int]
 
 @pytest.fixture(autouse=True)
 def connection(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A connection to ops. The official hook takes the scheme of its URLs from `schema`, and the port from `port`."""
-    host = urlsplit(deployment.host("ops"))
-    body = {
-        "conn_type": "databricks",
-        "host": host.hostname,
-        "schema": "http",
-        "port": host.port,
-        "password": deployment.token("ops"),
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_OPS", json.dumps(body))
+    """A connection to ops, as the official hook wants it."""
+    monkeypatch.setenv("AIRFLOW_CONN_OPS", connection_to(deployment.host("ops"), deployment.token("ops")))
     return "ops"
 
 

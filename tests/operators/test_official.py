@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from databricks_bridge.core.errors import ClaimUndecided
 from databricks_bridge.local.engine.model import NotebookResult
+from databricks_bridge.local.testing import connection_to
 from tests.local.local_kit import OK, failure, write_notebook
 from tests.operators.conftest import DELAYS, Bench
 
@@ -33,11 +32,8 @@ def official(job: str, **arguments: Any) -> Any:
 @pytest.fixture
 def export(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> str:
     """A job that knows nothing of us: it declares the parameters that its author chose to hand it."""
-    # The official hook takes the scheme of its URLs from `schema`, and the port from `port`.
-    host = urlsplit(bench.deployment.host("analytics"))
-    connection = {"conn_type": "databricks", "schema": "http", "host": host.hostname, "port": host.port}
-    connection["password"] = bench.deployment.token("analytics")
-    monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps(connection))
+    connection = connection_to(bench.deployment.host("analytics"), bench.deployment.token("analytics"))
+    monkeypatch.setenv("AIRFLOW_CONN_THEIRS", connection)
     path = write_notebook(bench.deployment, "analytics", "export")
     declared = [{"name": name, "default": ""} for name in EXPORTED]
     task = {"task_key": "main", "notebook_task": {"notebook_path": path}}

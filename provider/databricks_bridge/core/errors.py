@@ -27,6 +27,8 @@ BridgeError
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class BridgeError(Exception):
     """Root of every error that databricks-bridge raises on purpose."""
@@ -43,6 +45,10 @@ class WorkspaceError(BridgeError):
         super().__init__(message)
         self.status = status
         self.error_code = error_code
+
+    def saying(self, message: str) -> Self:
+        """The same error in other words: who knows what was asked for says what to do."""
+        return type(self)(message, status=self.status, error_code=self.error_code)
 
 
 class NotAuthenticated(WorkspaceError):

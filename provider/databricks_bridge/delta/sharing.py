@@ -149,17 +149,13 @@ class SharedTable:
             async with Workspace(profile.endpoint, self._authorize, **self._options) as server:
                 headers = await server.headers(self._path)
         except NotAuthenticated as error:
-            raise NotAuthenticated(
+            raise error.saying(
                 f"{profile.endpoint} refuses the token of the Delta Sharing profile {profile.name}; ask the provider of "
-                f"{self._name} for a new one",
-                status=error.status,
-                error_code=error.error_code,
+                f"{self._name} for a new one"
             ) from None
         except NotPermitted as error:
-            raise NotPermitted(
-                f"the Delta Sharing profile {profile.name} may not read {self._name}; ask its provider for the grant",
-                status=error.status,
-                error_code=error.error_code,
+            raise error.saying(
+                f"the Delta Sharing profile {profile.name} may not read {self._name}; ask its provider for the grant"
             ) from None
         text = headers.get(_HEADER, "")
         if not text.strip().isdecimal():

@@ -100,18 +100,14 @@ async def _reader_entry(consumer: Workspace, source: DeltaTable) -> Mapping[str,
     try:
         return await consumer.get(path, {"include_manifest_capabilities": "true"})
     except NotFound as error:
-        raise NotFound(
+        raise error.saying(
             f"{name}, the read_as of {source.table}, is not in {consumer.host}, or this identity may not see it: create its "
-            f"catalog from the provider's share there, grant this identity SELECT on the table, or correct read_as ({error})",
-            status=error.status,
-            error_code=error.error_code,
+            f"catalog from the provider's share there, grant this identity SELECT on the table, or correct read_as ({error})"
         ) from error
     except NotPermitted as error:
-        raise NotPermitted(
+        raise error.saying(
             f"this identity may not see {name}, the read_as of {source.table}, in {consumer.host}: grant it SELECT on the "
-            f"table, with USE CATALOG and USE SCHEMA, or correct read_as ({error})",
-            status=error.status,
-            error_code=error.error_code,
+            f"table, with USE CATALOG and USE SCHEMA, or correct read_as ({error})"
         ) from error
 
 

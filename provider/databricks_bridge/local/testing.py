@@ -40,6 +40,15 @@ _SHORT: Mapping[str, object] = {
 }
 
 
+def connection_to(host: str, token: str) -> str:
+    """An Airflow connection, as its environment variables have it. The official hook takes scheme and port from fields of
+    their own.
+    """
+    url = urlsplit(host)
+    fields = {"conn_type": "databricks", "schema": url.scheme, "host": url.hostname, "port": url.port}
+    return json.dumps(fields | {"password": token})
+
+
 class StillWaiting(BridgeError, AssertionError):
     """What a test waits for has not come in time."""
 
@@ -151,10 +160,7 @@ class LocalWorkspace:
 
     def airflow_connection(self) -> str:
         """The value of the environment variable AIRFLOW_CONN_<NAME>."""
-        url = urlsplit(self.host)
-        # The official hook takes scheme and port from fields of their own.
-        fields = {"conn_type": "databricks", "schema": url.scheme, "host": url.hostname, "port": url.port}
-        return json.dumps(fields | {"password": self.token})
+        return connection_to(self.host, self.token)
 
 
 @dataclass(frozen=True)

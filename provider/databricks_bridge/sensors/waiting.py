@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from databricks_bridge.triggers.polling import PollingTrigger
 
 Answer: TypeAlias = dict[str, Any]
+DEFAULT_TIMEOUT = conf.getfloat("sensors", "default_timeout")
+"""Airflow's own, in seconds: read once and not for each sensor, where it is the dearest part of a parse."""
 LONGEST_CALL_SECONDS, SHORTEST_CALL_SECONDS = 120.0, 5.0
 
 
@@ -28,8 +30,7 @@ class WaitingSensor(BaseSensorOperator):
         *,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poke_interval: timedelta | float = 30,
-        # Airflow's own default, read once and not for each sensor: it is the dearest part of a sensor at parse.
-        timeout: timedelta | float | None = conf.getfloat("sensors", "default_timeout"),
+        timeout: timedelta | float | None = DEFAULT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)

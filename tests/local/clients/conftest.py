@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
+from databricks_bridge.local.testing import connection_to
 from tests.local.clients.fake_sql import FakeSql
 from tests.local.local_kit import Notebooks
 
@@ -32,14 +31,6 @@ def deployment(tmp_path: Path, notebooks: Notebooks, fake_sql: FakeSql) -> Itera
 
 @pytest.fixture
 def connection(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A connection to ops. The official hook takes the scheme of its URLs from `schema`, and the port from `port`."""
-    host = urlsplit(deployment.host("ops"))
-    body = {
-        "conn_type": "databricks",
-        "host": host.hostname,
-        "schema": "http",
-        "port": host.port,
-        "password": deployment.token("ops"),
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_OPS", json.dumps(body))
+    """A connection to ops, as the official hook wants it."""
+    monkeypatch.setenv("AIRFLOW_CONN_OPS", connection_to(deployment.host("ops"), deployment.token("ops")))
     return "ops"

@@ -10,12 +10,12 @@ import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from databricks_bridge.local.deployment import Deployment
 from databricks_bridge.local.server.warehouses import warehouse_id
+from databricks_bridge.local.testing import connection_to
 from tests.local.clients.fake_sql import FakeSql
 from tests.local.local_kit import Api, Notebooks, client, failure, write_notebook
 
@@ -184,11 +184,10 @@ def test_the_hook_s_oauth_token_is_taken(deployment: Deployment, monkeypatch: py
     from databricks.sdk import WorkspaceClient
     from databricks.sdk.core import Config
 
-    known, host = deployment.workspaces["ops"].credentials, urlsplit(deployment.host("ops"))
+    known = deployment.workspaces["ops"].credentials
     config = Config(host=deployment.host("ops"), client_id=known.client_id, client_secret=known.client_secret)
     token = WorkspaceClient(config=config).config.authenticate()["Authorization"].removeprefix("Bearer ")
-    body = {"conn_type": "databricks", "host": host.hostname, "schema": "http", "port": host.port, "password": token}
-    monkeypatch.setenv("AIRFLOW_CONN_ISSUED", json.dumps(body))
+    monkeypatch.setenv("AIRFLOW_CONN_ISSUED", connection_to(deployment.host("ops"), token))
     assert DatabricksHook("issued").list_jobs() == []
     client(deployment, "ops").api_client.do("POST", "/local/faults", body={"kind": "expire_tokens"})
     with pytest.raises(Exception, match="403"):

@@ -12,16 +12,14 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.engine.lifeline import die_with_parent
+from databricks_bridge.local.engine.replies import Reply, take_standard_output
 
 CLOSE_TIMEOUT_MS = 30_000
 JAVA_SESSIONS = "databricks_bridge.local.NotebookSessions"
-
-Reply = Callable[[dict[str, Any]], None]
 
 
 def settings(root: Path, jars: list[str]) -> dict[str, str]:
@@ -82,16 +80,7 @@ class Controller:
 def main(argv: list[str]) -> None:
     """Arguments: the engine's folder, then the jars. Does not return before standard input ends."""
     die_with_parent()
-    # The JVM inherits standard output and may print on it; answers go where nothing else can write.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    write = threading.Lock()
-
-    def reply(answer: dict[str, Any]) -> None:
-        with write:
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
-
+    reply = take_standard_output()
     root = Path(argv[0])
     for left_by_a_killed_one in ("tmp", "warehouse"):
         shutil.rmtree(root / left_by_a_killed_one, ignore_errors=True)

@@ -12,11 +12,11 @@ import queue
 import re
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.engine.lifeline import die_with_parent
+from databricks_bridge.local.engine.replies import Reply, take_standard_output
 from databricks_bridge.local.sql.results import parameters_of, shown
 
 AT_ONCE = 4
@@ -25,21 +25,10 @@ DEFAULT_SCHEMA = "default"
 _CATALOG = "spark.sql.catalog."
 _JVM_STACK = re.compile(r"\n\nJVM stacktrace:.*", re.DOTALL)
 
-Reply = Callable[[dict[str, Any]], None]
-
 
 def main() -> None:
     die_with_parent()
-    # PySpark and the JVM may print; answers go where nothing else can write.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    write = threading.Lock()
-
-    def reply(answer: dict[str, Any]) -> None:
-        with write:
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
-
+    reply = take_standard_output()
     lines = iter(sys.stdin)
     first = json.loads(next(lines))
     pool = _Pool(first["key"], Path(first["volumes_root"]))
