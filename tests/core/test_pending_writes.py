@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from databricks_bridge.core.pending import Finding, RunsFinding, ranges_of
+from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding, ranges_of
 from databricks_bridge.core.positions import Position, Range, RunsPosition
 from databricks_bridge.core.sources import TriggeredRuns
 from tests.core.builders import FLIGHTS, NOW, WEATHER, at, spec_of
