@@ -18,14 +18,26 @@ import databricks_bridge
 ROOT = Path(__file__).resolve().parents[1]
 CACHES = ("__pycache__", ".mypy_cache", ".ruff_cache")
 PUBLIC = {
+    "BridgeError",
     "CheckpointReached",
+    "ClaimBlocked",
+    "ClaimUndecided",
+    "ConsumerMismatch",
     "ControlTableReached",
     "DatabricksIncrementalRunOperator",
     "DatabricksSubscriptionSensor",
     "DatabricksTriggeredRunSensor",
     "DeltaTable",
     "DeltaVersionSensor",
+    "HistoryGap",
+    "InvalidArgument",
+    "LedgerLost",
+    "RunFailed",
+    "StuckClaim",
     "Subscription",
+    "TableRecreated",
+    "TableReplaced",
+    "TargetChanged",
     "TriggeredRuns",
 }
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from databricks_bridge.core.emission import Sent, after_sending, may_send
+from databricks_bridge.core.emission import LONGEST_SILENCE, Sent, after_sending, may_send
 from databricks_bridge.core.record import ClaimStatus, Record
 from tests.core.builders import NOW, seconds
 from tests.core.driving import running_record, with_claim
@@ -42,8 +42,17 @@ def test_nothing_is_sent_for_a_claim_that_waits_for_a_person(status: ClaimStatus
     assert not may_send(running_record(status), None, seconds(10**7), AGAIN)
 
 
-def test_a_failed_claim_is_for_the_next_dag_run() -> None:
-    assert may_send(running_record(ClaimStatus.FAILED, failures=1), None, NOW, AGAIN)
+def test_a_failed_claim_is_for_the_next_dag_run_after_a_pause_that_doubles_with_each_failure() -> None:
+    pauses = []
+    for failures in range(1, 9):
+        record = running_record(ClaimStatus.FAILED, failures=failures)
+        failed_at = record.history[-1].at
+        for pause in [*(AGAIN * 2**n for n in range(6)), LONGEST_SILENCE]:
+            if may_send(record, None, failed_at + pause, AGAIN):
+                pauses.append(pause.total_seconds())
+                assert not may_send(record, None, failed_at + pause - timedelta(seconds=1), AGAIN)
+                break
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
 
 
 def test_while_a_run_is_at_work_there_is_silence_for_an_hour() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.record import Claim, ClaimStatus, Record
 
 LONGEST_SILENCE = timedelta(hours=1)
 """Between two events for one unchanged record the pause doubles from `resend_after` up to this."""
@@ -35,19 +35,27 @@ def may_send(record: Record | None, sent: Sent | None, now: datetime, resend_aft
     """Whether an event may be sent for this record now, if there is something to do.
 
     Never for a claim that waits for a person. While a claim's run is under way its consumer is at work: then only when
-    nothing was written for `LONGEST_SILENCE`, in case the consumer died for good.
+    nothing was written for `LONGEST_SILENCE`, in case the consumer died for good. After a failed run the pause doubles
+    with each failure: a consumer that keeps failing does not use up its generations in a moment.
     """
     claim = record.claim if record else None
     if record is not None and claim is not None:
         if claim.status in _WAITS_FOR_A_PERSON:
             return False
-        at_work = claim.status is ClaimStatus.OPEN
         last_write = record.history[-1].at if record.history else claim.created_at
-        if at_work and now - last_write < (LONGEST_SILENCE if claim.run_id is not None else resend_after):
+        if now - last_write < _silence(claim, resend_after):
             return False
     if sent is None or sent.revision != revision_of(record):
         return True
     return now >= sent.at + sent.pause
+
+
+def _silence(claim: Claim, resend_after: timedelta) -> timedelta:
+    """For how long after the last write its own consumer, or Airflow's retry of it, is left to go on by itself."""
+    if claim.status is ClaimStatus.OPEN:
+        return LONGEST_SILENCE if claim.run_id is not None else resend_after
+    doublings = min(max(0, claim.failures - 1), 20)  # a timedelta ends before failures do
+    return min(resend_after * 2**doublings, LONGEST_SILENCE)
 
 
 def after_sending(record: Record | None, sent: Sent | None, now: datetime, resend_after: timedelta) -> Sent:

@@ -130,10 +130,10 @@ class RunFeed:
         while self._bells:
             if await self._joined_within(due - self._timing.clock()):
                 await self._timing.sleep(GATHER_SECONDS)
-                await self._safely(self._serve_fresh())
+                await self._safely(self._serve_fresh)
             else:
                 due = max(due + self._interval(), self._timing.clock())
-                await self._safely(self._round())
+                await self._safely(self._round)
             due = min(due, self._timing.clock() + self._interval())
 
     async def _joined_within(self, seconds: float) -> bool:
@@ -147,11 +147,11 @@ class RunFeed:
     def _interval(self) -> float:
         return min((bell.interval for bell in self._bells), default=60.0)
 
-    async def _safely(self, work: Awaitable[None]) -> None:
+    async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
         """Nothing that the workspace does ends the feed: an error is kept for those who ask, until a good round."""
         try:
             async with self._turn:
-                await work
+                await work()
             self._error = None
         except BridgeError as error:
             self._error = error
