@@ -55,7 +55,8 @@ def _silence(claim: Claim, resend_after: timedelta) -> timedelta:
     if claim.status is ClaimStatus.OPEN:
         return LONGEST_SILENCE if claim.run_id is not None else resend_after
     doublings = min(max(0, claim.failures - 1), 20)  # a timedelta ends before failures do
-    return min(resend_after * 2**doublings, LONGEST_SILENCE)
+    pause: timedelta = resend_after * 2**doublings
+    return min(pause, LONGEST_SILENCE)
 
 
 def after_sending(record: Record | None, sent: Sent | None, now: datetime, resend_after: timedelta) -> Sent:
