@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo import gold, waves
@@ -16,8 +16,8 @@ SOURCES = {"flights": ("ops", "main.silver.flights"), "weather": ("met", "main.s
 GOLD_TABLE = ("analytics", "main.gold.delays_by_weather")
 
 
-def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: AirflowApi) -> Facts:
-    """Read everything once, now."""
+def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: AirflowApi, landed: Sequence[int]) -> Facts:
+    """Read everything once, now. `landed` are the waves whose files are there."""
     analytics, ops = workspaces["analytics"], workspaces["ops"]
     told = json.loads(places.story.read_text()) if places.story.exists() else {}
     return Facts(
@@ -33,7 +33,7 @@ def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: Airflow
         killed=_killed(told, airflow),
         overtaken=Overtaken(**told["overtaken"]) if "overtaken" in told else None,
         gold=gold.actual(places.table(*GOLD_TABLE)),
-        expected=gold.expected(waves.files("ops"), waves.files("met")),
+        expected=gold.expected(waves.files("ops", *landed), waves.files("met", *landed)),
     )
 
 

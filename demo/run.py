@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
-from demo import evidence, history, proof
+from demo import evidence, history, proof, waves
 from demo.airflow_home import USER
 from demo.history import Verdict
-from demo.places import DemoFailed, Places
+from demo.places import ROOT, DemoFailed, Places
 from demo.processes import AlreadyRunning, Services, only_one, stop_recorded
 from demo.story import Story, World
 from demo.ui import Progress
+from demo.where import Where, lines
 
 INTERRUPTED = 130
 
@@ -57,7 +60,7 @@ def _run(places: Places, keep: bool, progress: Progress) -> int:
 
 def _prove(places: Places, world: World, progress: Progress) -> Verdict:
     with progress.leg("the proof is computed from run lists, outputs, Airflow's REST API and the tables"):
-        facts = evidence.gather(places, world.workspaces, world.airflow)
+        facts = evidence.gather(places, world.workspaces, world.airflow, waves.STORY)
         verdict = history.judge(facts)
     proof.show(progress.console, facts, verdict)
     return verdict
@@ -85,12 +88,26 @@ def _give_up(services: Services, progress: Progress, places: Places, why: str) -
 
 
 def _tell_where(progress: Progress, world: World, places: Places) -> None:
+    # `local wave` lands the wave after those of the story.
+    (places.local / "waves.json").write_text(json.dumps({"landed": max(waves.STORY)}))
+    command = f"{_shown(Path(sys.executable).with_name('databricks-bridge'))} local"
+    home = f"--home {_shown(places.local)}"
+    kept = Where(
+        airflow=world.airflow_home.url,
+        login=f"login {USER}, password {world.airflow_home.password}",
+        workspaces={workspace.name: workspace.host for workspace in world.workspaces.values()},
+        links=f"{command} links {home}",
+        wave=f"{command} wave --file docker/lab.yaml {home}",
+        stop=f"{_shown(Path(sys.executable))} -m demo stop",
+    )
     progress.say("kept running:")
-    progress.say(f"Airflow {world.airflow_home.url}, login {USER}, password {world.airflow_home.password}")
-    for workspace in world.workspaces.values():
-        progress.say(f"workspace {workspace.name} {workspace.host} (a local stand-in, not Databricks)")
-    progress.say(f"their tokens are in {places.deployment}")
-    progress.say("stop it: .venv/bin/python -m demo stop")
+    for line in lines(kept):
+        progress.say(line)
+
+
+def _shown(path: Path) -> str:
+    """As it is typed in the project's folder."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def _catch_signals() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from demo import gold, waves
@@ -22,10 +22,14 @@ JOBS = [
 
 
 class Watch:
-    """Looks at the runs of all jobs, at most once a second however often it is asked."""
+    """Looks at the runs of all jobs, at most once a second however often it is asked. `landed` are the waves to wait for."""
 
     def __init__(
-        self, places: Places, workspaces: Mapping[str, Workspace], clock: Callable[[], float] = time.monotonic
+        self,
+        places: Places,
+        workspaces: Mapping[str, Workspace],
+        landed: Sequence[int] = waves.STORY,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._places = places
         self._workspaces = workspaces
@@ -33,8 +37,8 @@ class Watch:
         self._looked = float("-inf")
         self._runs: dict[tuple[str, str], list[Json]] = {}
         self._wanted = {
-            "flights": _revisions(waves.files("ops"), gold.FLIGHT_KEY),
-            "weather": _revisions(waves.files("met"), gold.WEATHER_KEY),
+            "flights": _revisions(waves.files("ops", *landed), gold.FLIGHT_KEY),
+            "weather": _revisions(waves.files("met", *landed), gold.WEATHER_KEY),
         }
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""The three waves of files, landed as an outside system would: by the Files API, into a volume."""
+"""The waves of files, landed as an outside system would: by the Files API, into a volume."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from demo.places import ROOT
 
 DATA = ROOT / "demo" / "data"
 LANDING = {"ops": ("flights", "/Volumes/main/landing/flights"), "met": ("weather", "/Volumes/main/landing/weather")}
+STORY = (1, 2, 3)
+"""The waves that the demo lands."""
+LATER = (4,)
+"""There for a person to land."""
 
 
-def files(workspace: str, wave: int | None = None) -> list[Path]:
-    """The shipped files of a wave, or of all waves, for one workspace."""
+def files(workspace: str, *waves: int) -> list[Path]:
+    """The shipped files of these waves, or of all that the story lands, for one workspace."""
     folder, _ = LANDING[workspace]
-    return sorted((DATA / folder).glob(f"wave-{wave or '*'}-*.json"))
+    return sorted(file for wave in waves or STORY for file in (DATA / folder).glob(f"wave-{wave}-*.json"))
 
 
 def land(workspaces: dict[str, Workspace], wave: int) -> int:

