@@ -45,7 +45,12 @@ def _show_kill(console: Console, facts: Facts) -> None:
 
 
 def _ranges(verdict: Verdict) -> Table:
-    table = Table(title="Ranges committed", title_justify="left")
+    table = Table(
+        title="Ranges committed: of each gold run, one for each source",
+        caption="rows in: changes of that source in the range; rows out: hours of gold that the run wrote",
+        title_justify="left",
+        caption_justify="left",
+    )
     for column in ("source", "(from, to]", "run", "generation"):
         table.add_column(column)
     table.add_column("rows in", justify="right")

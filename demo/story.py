@@ -69,12 +69,15 @@ class Story:
         with self._progress.leg("Airflow comes up, while Databricks works on wave 1 by itself"):
             self._wait(lambda: self._airflow_ready(world), "Airflow")
         self._dags = DagWatch(world.airflow, self._places.airflow / "logs")
-        held = self._held_run(world, first, "Airflow starts the first gold run, which is held at its gate")
+        self._progress.say(
+            "a declared test switch of the local workspace holds a gold run between its start and its notebook"
+        )
+        held = self._held_run(world, first, "Airflow starts the first gold run, which is held there")
         self._land(world, 2)
-        with self._progress.leg("wave 2 reaches silver while the gold run is under way"):
+        with self._progress.leg("wave 2 is committed to silver while the gold run is under way"):
             self._wait(lambda: self._is_overtaken(world, held), "a newer silver version")
         second = self._hold(world)
-        with self._progress.leg("the gate opens, gold's first commit"):
+        with self._progress.leg("the gold run is let go, and commits"):
             self._release(world, first)
             self._wait(lambda: succeeded(world.workspaces["analytics"].run(held)), "the first gold run")
         self._kill(world, second)
@@ -146,10 +149,10 @@ class Story:
             return next((h["run_id"] for h in holds if h["hold_id"] == hold_id and h["state"] == "holding"), None)
 
         with self._progress.leg(title):
-            self._wait(lambda: held() is not None, "a gold run at its gate")
+            self._wait(lambda: held() is not None, "a gold run that is held")
         run_id = held()
         if run_id is None:
-            raise DemoFailed(f"the gate {hold_id} opened by itself")
+            raise DemoFailed(f"the hold {hold_id} ended by itself")
         return run_id
 
     def _is_overtaken(self, world: World, run_id: int) -> bool:
@@ -167,9 +170,9 @@ class Story:
         self._places.story.write_text(json.dumps(story | told))
 
     def _kill(self, world: World, hold_id: int) -> None:
-        """SIGKILL the process of the task that waits for the held run; open the gate only when it is gone."""
-        run_id = self._held_run(world, hold_id, "Airflow starts the next gold run, which is held at its gate")
-        with self._progress.leg("its Airflow task is killed with SIGKILL, then the gate opens"):
+        """SIGKILL the process of the task that waits for the held run; let the run go only when it is gone."""
+        run_id = self._held_run(world, hold_id, "Airflow starts the next gold run, which is held too")
+        with self._progress.leg("its Airflow task is killed with SIGKILL, then the run is let go"):
             task = self._gold_task(world)
             if not self._services.owns(task.pid):
                 raise DemoFailed(f"Airflow gives {task.pid} as the task's process, which is none of this demo's")
