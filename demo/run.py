@@ -68,8 +68,10 @@ def _prove(places: Places, world: World, progress: Progress) -> Verdict:
 
 def _clean(places: Places, progress: Progress) -> None:
     with progress.leg("what an earlier demo left is cleared away"):
-        for name in stop_recorded(places):
-            progress.now(f"stopping {name}")
+        if places.processes.exists():
+            progress.now("stopping what KEEP=1 left running, or a demo that was killed")
+        if stopped := stop_recorded(places):
+            progress.say(f"stopped what an earlier demo had left running: {', '.join(stopped)}")
         for entry in places.home.iterdir():
             if entry == places.lock:
                 continue

@@ -93,7 +93,7 @@ class Session:
         """Show what will be written, and ask, unless --yes was given. Raises NotConfirmed."""
         if self.options.yes:
             return
-        print("\n".join(plan), file=sys.stderr)
+        print("\n  ".join(["to be written:", *plan]), file=sys.stderr)
         if not sys.stdin.isatty():
             raise NotConfirmed("nothing was written: there is nobody to ask; add --yes")
         print("Write this? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -106,12 +106,13 @@ class Session:
         url = self.options.airflow_url or os.environ.get(_ENV + "URL")
         if not url:
             raise InvalidArgument(f"the Airflow ledger needs Airflow's base URL: give --airflow-url or {_ENV}URL")
-        api = AirflowApi(
-            url,
-            token=os.environ.get(_ENV + "TOKEN", ""),
-            user=self.options.airflow_user or os.environ.get(_ENV + "USER", ""),
-            password=os.environ.get(_ENV + "PASSWORD", ""),
-        )
+        token, password = os.environ.get(_ENV + "TOKEN", ""), os.environ.get(_ENV + "PASSWORD", "")
+        user = self.options.airflow_user or os.environ.get(_ENV + "USER", "")
+        if not (token or (user and password)):
+            raise InvalidArgument(
+                f"no login for Airflow at {url}: set {_ENV}TOKEN, or {_ENV}PASSWORD with --airflow-user or {_ENV}USER"
+            )
+        api = AirflowApi(url, token=token, user=user, password=password)
         self._stack.push_async_exit(api)
         return AirflowRestKeep(api)
 
