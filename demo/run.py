@@ -84,8 +84,8 @@ def _clean(places: Places, progress: Progress) -> None:
 def _give_up(services: Services, progress: Progress, places: Places, why: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
     progress.say(why)
-    progress.say("stopping every process")
-    services.stop()
+    with progress.leg("stopping every process, which takes up to half a minute"):
+        services.stop()
     progress.say(f"logs: {places.logs}, {places.airflow / 'logs'}, {places.local}")
 
 
