@@ -2,9 +2,9 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint lock clean bench faults mutations explore docs
+.PHONY: help setup demo test lint lock clean bench faults soak kills mutations explore docs
 
-export KEEP SEED ONLY SCHEDULES SPARK KILL
+export KEEP SEED ONLY SCHEDULES SPARK KILL MINUTES KILLS
 
 PICKED_PYTHON = python="$$(sh scripts/find_python.sh)" && "$$python"
 IN_VENV = . .cache/setup/env.sh && .venv/bin/python
@@ -15,6 +15,8 @@ help:
 	@echo "make bench         set up, then measure what is promised of speed, requests and memory; ONLY=NAME for one"
 	@echo "make faults        set up, then play generated schedules of faults, 20 on real Spark; SEED=n ONLY=m (or spark-m) brings one back"
 	@echo "make faults KILL=1 set up, then kill -9 each process between every two steps, on real Airflow; ONLY=task:claim for one"
+	@echo "make soak          set up, then 200 jobs that fire for 10 minutes: leaks, missed and double fires; MINUTES=n for another time"
+	@echo "make kills         set up, then kill -9 of a busy workspace at 40 random moments; KILLS=n SEED=m"
 	@echo "make mutations     set up, then break each sentence of the rules once and say which test noticed; ONLY=NAME for one"
 	@echo "make explore       set up, then every interleaving of two consumers at the full bounds; ONLY=n for one line"
 	@echo "make lint          set up, then ruff, mypy and import-linter only"
@@ -45,6 +47,12 @@ bench: setup
 
 faults: setup
 	@$(IN_VENV) -m faults
+
+soak: setup
+	@$(IN_VENV) -m faults.busy.soak
+
+kills: setup
+	@$(IN_VENV) -m faults.busy.kills
 
 mutations: setup
 	@$(IN_VENV) -m mutations

@@ -17,6 +17,9 @@ BENCHMARKS = {
     "wake-lag": "wake_lag",
     "storm": "storm",
     "trigger-lag": "trigger_lag",
+    "api": "api",
+    "idle": "idle",
+    "warm-run": "warm_run",
     "submit-lag": "submit_lag",
 }
 

@@ -104,8 +104,8 @@ def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
     ("was", "becomes", "line", "says"),
     [
         ("time_scale: 0.05", "time_scale: 2", 1, "time_scale: is '2'; give a number from 0.001 to 1"),
-        ("time_scale: 0.05", "timescale: 0.05", 1, "timescale: is not a key here; use home, time_scale, waves, workspaces"),
-        ("    port: 0", "    prot: 0", 18, "workspaces.gold.prot: is not a key here; use bundle, catalogs"),
+        ("time_scale: 0.05", "timescale: 0.05", 1, "timescale: is not a key here; use home, time_scale, tls, waves, workspaces"),
+        ("    port: 0", "    prot: 0", 18, "workspaces.gold.prot: is not a key here; use address, bundle, catalogs"),
         ("    port: 0", "    port: ops", 18, "workspaces.gold.port: is 'ops'; give a number from 0 to 65535"),
         ("    port: 0", "    metastore: x", 19, "workspaces.gold.metastore: is given twice"),
         ("  gold:", "  Gold:", 17, "workspaces.Gold: workspace name 'Gold' may hold lower-case letters"),

@@ -40,7 +40,7 @@ def test_a_transaction_that_fails_leaves_nothing(store: Store, transaction: Call
 def test_ids_are_not_given_twice_not_even_after_a_delete_and_a_restart(tmp_path: Path) -> None:
     first = Store(tmp_path / "store.sqlite")
     job = first.add_job("ops", {"name": "a"}, 0)
-    first.remove_job(job.job_id)
+    first.remove_job(job.job_id, at=2)
     first.close()
     assert Store(tmp_path / "store.sqlite").add_job("ops", {"name": "b"}, 0).job_id == job.job_id + 1
 

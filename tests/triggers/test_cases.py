@@ -194,7 +194,7 @@ def subject_token(**_: Any) -> str:
 
 
 class Credential:
-    """Stands in for Azure's, which is not installed here."""
+    """Stands in for Azure's; the real one is in `tests/hooks/test_azure.py`."""
 
     service: Guarded
 
@@ -256,7 +256,8 @@ async def test_E08_every_way_to_authenticate_works_in_the_loop_and_leaves_nothin
         (event,) = await waiting
         gc.collect()
     assert (event["status"], by_task["run_id"]) == ("ready", 1)
-    assert max(open_files) - open_files[0] <= 2, open_files
+    # The first of them wait for one token and then come one after the other, over fewer connections.
+    assert max(open_files) - open_files[1] <= 2, open_files
     assert [str(one.message) for one in warned if "nclosed" in str(one.message)] == []
     assert service.refused_polls == 0
     assert all(SUBJECT.replace(" ", "+") in grant for grant in service.grants) or kind != "OIDC file"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-LOCAL = ("up", "down", "status", "logs", "wave")
+ASKED = ("links", "switch", "test-trigger", "model-event")
+LOCAL = ("up", "down", "status", "logs", "wave", *ASKED)
 """Words of the group `local` that have a command line of their own, which is parsed where they are done."""
 
 
@@ -34,6 +35,10 @@ def _local(words: Sequence[str]) -> int:
             from databricks_bridge.local.command import main as up
 
             return up(words[1:])
+        if words[0] in ASKED:
+            from databricks_bridge.local.asking import main as ask
+
+            return ask(words)
         from databricks_bridge.local.managing import main as manage
 
         return manage(words)

@@ -35,7 +35,7 @@ kinds:
   drop_answer       the request is acted on, its answer is lost (--count, default 1; --path)
   expire_tokens     all OAuth tokens of the workspace end now
   clock             the time of the whole deployment goes forward by --seconds
-  revoke            the user loses --privilege (SELECT, USE_SCHEMA, USE_CATALOG) on --securable
+  revoke            the user loses --privilege (SELECT, READ_VOLUME, USE_SCHEMA, USE_CATALOG) on --securable
   slow_storage      each request for files or tables takes --delay-seconds longer
   published_limits  the requests a second that Databricks publishes for its Jobs API
 
@@ -108,10 +108,11 @@ async def _call(options: Namespace, method: str, path: str, body: Mapping[str, A
     return await asyncio.to_thread(_asked, method, workspace, path, body)
 
 
-def _workspace(home: Path, name: str | None) -> Mapping[str, str]:
+def _workspace(home: Path, name: str | None) -> Mapping[str, str | None]:
     file = home / "deployment.json"
     try:
-        known: dict[str, Mapping[str, str]] = json.loads(file.read_text())["workspaces"]
+        described = json.loads(file.read_text())
+        known: dict[str, Mapping[str, str]] = described["workspaces"]
     except (OSError, ValueError, KeyError) as error:
         raise InvalidArgument(
             f"{file} cannot be read ({type(error).__name__}): is a local deployment up with this --home?"
@@ -119,10 +120,13 @@ def _workspace(home: Path, name: str | None) -> Mapping[str, str]:
     wanted = name or (next(iter(known)) if len(known) == 1 else None)
     if wanted not in known:
         raise InvalidArgument(f"--workspace {name or 'is missing'}: give one of {', '.join(sorted(known))}")
-    return known[wanted]
+    return {**known[wanted], "ca_file": described.get("ca_file")}
 
 
-def _asked(method: str, workspace: Mapping[str, str], path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
+def _asked(
+    method: str, workspace: Mapping[str, str | None], path: str, body: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    from ssl import create_default_context
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
@@ -133,7 +137,8 @@ def _asked(method: str, workspace: Mapping[str, str], path: str, body: Mapping[s
         headers={"Authorization": f"Bearer {workspace['token']}"},
     )
     try:
-        with urlopen(request, timeout=30) as answer:
+        context = create_default_context(cafile=workspace["ca_file"]) if workspace["ca_file"] else None
+        with urlopen(request, timeout=30, context=context) as answer:
             return dict(json.loads(answer.read()))
     except HTTPError as error:
         message = json.loads(error.read() or b"{}").get("message", error.reason)

@@ -67,6 +67,10 @@ def parser() -> ArgumentParser:
         ("status", "what runs, and where"),
         ("logs", "what a detached one says"),
         ("wave", "land the next wave of files"),
+        ("links", "links that sign a browser in to its pages"),
+        ("switch", "its switches, or set one"),
+        ("test-trigger", "what a job's triggers would do now"),
+        ("model-event", "say that something happened to a model"),
     ):
         words.add_parser(word, help=text)
     local_faults.add(words)

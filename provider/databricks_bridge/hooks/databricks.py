@@ -6,15 +6,22 @@ that we use of it are in `OFFICIAL_NAMES`; most are private, so a test compares 
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import importlib
 import logging
 import re
+import sys
+from contextlib import suppress
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from airflow.models import Connection
     from airflow.providers.databricks.hooks.databricks import DatabricksHook
 
+    from databricks_bridge.core.errors import BridgeError
     from databricks_bridge.workspace.client import Workspace
 
 OFFICIAL_NAMES = (
@@ -22,6 +29,7 @@ OFFICIAL_NAMES = (
     "_a_get_aad_headers",
     "_a_get_token",
     "_get_aiohttp_kwargs",
+    "_get_token",
     "databricks_conn",
     "host",
 )
@@ -30,6 +38,7 @@ OFFICIAL_NAMES = (
 _quiet = logging.getLogger(f"{__name__}.official")
 _quiet.setLevel(logging.WARNING)
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+_AZURE = {"azure_tenant_id", "azure_resource_id", "use_azure_managed_identity", "use_default_azure_credential"}
 _TOKEN_IN_TEXT = re.compile(r"(['\"]\w*(?:token|secret|password|assertion)\w*['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
 
 
@@ -65,6 +74,7 @@ class _Login:
         self._conn_id = databricks_conn_id
         self._hook: DatabricksHook | None = None
         self._retired: DatabricksHook | None = None
+        self._turn = asyncio.Lock()
         self.url = ""
         self.proxy: str | None = None
 
@@ -104,30 +114,26 @@ class _Login:
         self.proxy = hook._get_aiohttp_kwargs(url).get("proxy")
 
     async def headers(self) -> dict[str, str]:
-        """The headers for one try. The hook refreshes its tokens two minutes before they expire."""
+        """The headers for one try. The hook refreshes its tokens two minutes before they expire; all who need one then
+        wait for the same.
+        """
         import aiohttp
         from airflow.exceptions import AirflowException
-        from tenacity import RetryError
 
-        from databricks_bridge.core.errors import NotAuthenticated, Unavailable
-
-        if self._hook is None:
-            await self.renew()
-        hook = self._hook
-        assert hook is not None
-        try:
-            headers: dict[str, str] = dict(await hook._a_get_aad_headers())
-            token = await hook._a_get_token()
-        except aiohttp.ClientResponseError as error:
-            kind = NotAuthenticated if 400 <= error.status < 500 and error.status != 429 else Unavailable
-            raise kind(f"{self._no_token()}: HTTP {error.status} from the token service") from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unavailable(f"{self._no_token()}: {type(error).__name__}") from error
-        except AirflowException as error:
-            waits = isinstance(error.__context__, RetryError)
-            # its own text may hold the token service's whole answer, tokens too
-            said = _TOKEN_IN_TEXT.sub(r"\1***", str(error))
-            raise (Unavailable if waits else NotAuthenticated)(f"{self._no_token()}: {said}") from None
+        async with self._turn:
+            if self._hook is None:
+                await self.renew()
+            hook = self._hook
+            assert hook is not None
+            await _ready(hook)
+            try:
+                headers: dict[str, str] = dict(await hook._a_get_aad_headers())
+                token = await _token(hook)
+            except (
+                *(aiohttp.ClientError, AirflowException, OSError, ValueError, KeyError, ImportError),
+                *_azure_errors(),
+            ) as error:
+                raise self._no_token(hook, error) from None
         return {**headers, "Authorization": f"Bearer {token}" if token else self._basic(hook)}
 
     async def close(self) -> None:
@@ -136,8 +142,15 @@ class _Login:
         for hook in hooks:
             await _close(hook)
 
-    def _no_token(self) -> str:
-        return f"no token for the Airflow connection {self._conn_id!r}"
+    def _no_token(self, hook: DatabricksHook, error: Exception) -> BridgeError:
+        from databricks_bridge.core.errors import BadAnswer, NotAuthenticated, Unavailable
+        from databricks_bridge.workspace.transport import UNTRUSTED, certificate_reason
+
+        what = f"no token for the Airflow connection {self._conn_id!r}"
+        if "certificate verify failed" in str(cause := _cause(error)):
+            return BadAnswer(f"{what}: {UNTRUSTED.format(reason=certificate_reason(cause))}")
+        kind = NotAuthenticated if _is_refusal(error) else Unavailable
+        return kind(f"{what}: {_said(error, hook.databricks_conn)}")
 
     def _basic(self, hook: Any) -> str:
         from databricks_bridge.core.errors import NotAuthenticated
@@ -149,6 +162,74 @@ class _Login:
                 "knows; put a token into its password"
             )
         return "Basic " + base64.b64encode(f"{conn.login}:{conn.password}".encode()).decode()
+
+
+async def _ready(hook: DatabricksHook) -> None:
+    """Imports what takes half a second, so that it takes it from no event loop."""
+    if _AZURE & hook.databricks_conn.extra_dejson.keys() and "azure.identity.aio" not in sys.modules:
+        with suppress(ImportError):  # the hook says what to install
+            await asyncio.to_thread(importlib.import_module, "azure.identity.aio")
+
+
+async def _token(hook: DatabricksHook) -> str | None:
+    """The hook's token. In a thread where its own asynchronous way would block the event loop and leave a session open
+    (DefaultAzureCredential), or takes a package that the provider does not bring (aiofiles, for Kubernetes).
+    """
+    conn = hook.databricks_conn
+    extra = conn.extra_dejson
+    if extra.get("use_default_azure_credential") or extra.get("federated_k8s") or conn.login == "federated_k8s":
+        token: str | None = await asyncio.to_thread(hook._get_token)
+        return token
+    token = await hook._a_get_token()
+    return token
+
+
+def _azure_errors() -> tuple[type[Exception], ...]:
+    """The root of what azure-identity raises, which the official hook passes on; nothing where it is not in use."""
+    module = sys.modules.get("azure.core.exceptions")
+    return (module.AzureError,) if module else ()
+
+
+def _cause(error: Exception) -> BaseException:
+    """The last try's error where the hook has wrapped it into a message of its own."""
+    from tenacity import RetryError
+
+    around = error.__context__
+    return (around.last_attempt.exception() or error) if isinstance(around, RetryError) else error
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the answer was a no, so that asking again is not known to help."""
+    from airflow.exceptions import AirflowException
+    from tenacity import RetryError
+
+    if isinstance(error, AirflowException):  # its status_code is 500 whatever has happened
+        return not isinstance(error.__context__, RetryError)
+    status = getattr(error, "status", None) or getattr(error, "status_code", None)
+    # azure-identity hides what the metadata service said behind an error without a status
+    status = status or getattr(error.__cause__, "status_code", None)
+    if isinstance(status, int):
+        return 400 <= status < 500 and status != 429
+    if isinstance(error, _azure_errors()):
+        return type(error).__name__ == "ClientAuthenticationError" or error.__cause__ is None
+    return isinstance(error, (ValueError, KeyError, ImportError)) and not isinstance(error, JSONDecodeError)
+
+
+def _said(error: Exception, conn: Connection) -> str:
+    """The error's words without secrets: they may hold the token service's whole answer, or what was sent to it."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"HTTP {error.status} from the token service"
+    # the text of azure-core's errors repeats the whole answer after their message
+    text = str(getattr(error, "message", "") or error)
+    said = _TOKEN_IN_TEXT.sub(r"\1***", text or type(error).__name__)
+    proxies = conn.extra_dejson.get("proxies")
+    urls = proxies.values() if isinstance(proxies, dict) else ()
+    for secret in (conn.password, conn.extra_dejson.get("token"), *(urlsplit(str(url)).password for url in urls)):
+        if secret:
+            said = said.replace(str(secret), "***")
+    return said
 
 
 def _url(hook: DatabricksHook) -> str:

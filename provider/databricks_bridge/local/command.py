@@ -54,6 +54,7 @@ class _Plan:
     specs: list[WorkspaceSpec]
     time_scale: float
     lab: Lab | None
+    tls: bool
 
 
 async def _run(plan: _Plan, engine: Engine) -> int:
@@ -71,7 +72,9 @@ async def _run(plan: _Plan, engine: Engine) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     try:
-        async with running_deployment(plan.home, plan.specs, engine=engine, time_scale=plan.time_scale) as deployment:
+        async with running_deployment(
+            plan.home, plan.specs, engine=engine, time_scale=plan.time_scale, tls=plan.tls
+        ) as deployment:
             if plan.lab is not None:
                 await _furnish(plan.lab, deployment)
             _say(deployment)
@@ -87,7 +90,9 @@ async def _furnish(lab: Lab, deployment: Deployment) -> None:
     from databricks_bridge.local.furnish import furnish
     from databricks_bridge.local.rest import Rest
 
-    rests = {name: Rest(name, one.host, one.credentials.token) for name, one in deployment.workspaces.items()}
+    rests = {
+        name: Rest(name, one.host, one.credentials.token, one.ca_file) for name, one in deployment.workspaces.items()
+    }
     ended = threading.Event()
 
     def sleep(seconds: float) -> None:
@@ -145,6 +150,9 @@ def _say(deployment: Deployment) -> None:
         print(f"  {name}: {workspace.host} (local, not Databricks), metastore {workspace.metastore}", flush=True)
     if deployment.time_scale != 1:
         print(f"  time runs {1 / deployment.time_scale:g} times faster here", flush=True)
+    if deployment.ca_file:
+        print(f"  TLS: its clients have to trust {deployment.ca_file}", flush=True)
+    print(f"  in a browser: databricks-bridge local links --home {deployment.layout.home}", flush=True)
     print(f"Ready. Tokens are in {deployment.layout.deployment_file}. Stop with Ctrl-C.", flush=True)
 
 
@@ -162,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--time-scale", metavar="F", help="factor on Databricks' durations, such as 0.05 (default: the file's, else 1)"
     )
+    parser.add_argument("--tls", action="store_true", help="https, with a certificate authority that the home keeps")
     parser.add_argument("--detach", action="store_true", help="run in the background; return when it is ready")
     return parser
 
@@ -174,19 +183,19 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
     if file is None:
         if not arguments.home or not arguments.workspace:
             raise DeploymentError(f"give --home and --workspace, or --file (there is no {DEFAULT_FILE} here)")
-        return _Plan(Path(arguments.home).absolute(), _specs(arguments), scale or 1.0, None)
+        return _Plan(Path(arguments.home).absolute(), _specs(arguments), scale or 1.0, None, arguments.tls)
     if arguments.workspace or arguments.metastore or arguments.port:
         raise DeploymentError(f"--workspace, --metastore and --port are said by the file, {file}; leave them out")
     from databricks_bridge.local.lab_file import read_lab
 
     lab = read_lab(Path(file))
     home = Path(arguments.home).absolute() if arguments.home else lab.home
-    return _Plan(home, [one.spec for one in lab.workspaces], scale or lab.time_scale, lab)
+    return _Plan(home, [one.spec for one in lab.workspaces], scale or lab.time_scale, lab, arguments.tls or lab.tls)
 
 
 def _again(arguments: argparse.Namespace) -> list[str]:
     """The same command line without --detach."""
-    words = []
+    words = ["--tls"] if arguments.tls else []
     for option in ("file", "home", "workspace", "metastore", "port", "time_scale"):
         values = getattr(arguments, option) or []
         for value in [values] if isinstance(values, str) else values:

@@ -1,6 +1,6 @@
 """A local deployment: N workspaces, one engine, one trigger scheduler, one store, in one asyncio process.
 
-It is a stand-in for development and tests, not Databricks; it binds loopback only.
+It is a stand-in for development and tests, not Databricks; it binds loopback only, in clear or with TLS.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import ipaddress
 import json
 import logging
 import os
@@ -39,7 +40,9 @@ from databricks_bridge.local.server.unity_catalog_grants import missing_privileg
 from databricks_bridge.local.shares import Shares
 from databricks_bridge.local.sql.model import NoSql, SqlRunner
 from databricks_bridge.local.sql.statements import Statements
+from databricks_bridge.local.sql.system_tables import SystemTables
 from databricks_bridge.local.store import Store
+from databricks_bridge.local.tls import Certificates, certificates
 from databricks_bridge.local.triggers.scheduler import TriggerScheduler
 from databricks_bridge.local.triggers.switches import read_switches
 
@@ -56,20 +59,28 @@ class DeploymentError(BridgeError):
 
 @dataclass(frozen=True)
 class WorkspaceSpec:
-    """A workspace to host. `metastore` is its own name unless it shares another's; port 0 is any free port."""
+    """A workspace to host. `metastore` is its own name unless it shares another's; port 0 is any free port.
+
+    `address` is an IPv4 address of this machine's loopback, 127.0.0.0/8.
+    """
 
     name: str
     metastore: str | None = None
     port: int = 0
+    address: str = ADDRESS
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A deployment that is up. `workspaces` by name; each has `host` and `credentials.token`."""
+    """A deployment that is up. `workspaces` by name; each has `host` and `credentials.token`.
+
+    `ca_file` is what its clients have to trust, None without TLS.
+    """
 
     layout: Layout
     workspaces: Mapping[str, Workspace]
     time_scale: float
+    ca_file: Path | None = None
 
     def host(self, workspace: str) -> str:
         return self.workspaces[workspace].host
@@ -88,18 +99,21 @@ async def running_deployment(
     now: Clock = time.time,
     sleep: Sleep = asyncio.sleep,
     sql: SqlRunner | None = None,
+    tls: bool = False,
 ) -> AsyncIterator[Deployment]:
     """Everything up, engine warmed, `deployment.json` written; and everything down again afterwards.
 
     `sql` runs the statements of the SQL warehouses; unless it is given the engine does, where it has SQL.
+    With `tls` the hosts are https, with certificates of an authority that the home keeps.
 
-    Raises DeploymentError when the home is in use or a port is taken.
+    Raises DeploymentError when the home is in use or a port is taken, NoTls when there can be no certificates.
     """
     specs = [WorkspaceSpec(item) if isinstance(item, str) else item for item in workspaces]
     layout = Layout(home)
     async with AsyncExitStack() as stack:
         stack.enter_context(_locked(layout))
         sockets = [stack.enter_context(_bound(spec)) for spec in specs]
+        secure = certificates(layout.tls_root, [spec.address for spec in specs], now()) if tls else None
         store = Store(layout.store_file)
         stack.callback(store.close)
         shares = Shares(layout)
@@ -107,6 +121,9 @@ async def running_deployment(
         now = lambda: real() + faults.clock_seconds  # noqa: E731 - the one clock of everything below
         runner = sql or (engine if isinstance(engine, SqlRunner) else NoSql())
         metastores = {spec.name: spec.metastore or spec.name for spec in specs}
+        if not isinstance(runner, NoSql):
+            roots = {name: layout.metastore_root(metastore) for name, metastore in metastores.items()}
+            runner = SystemTables(runner, store, roots, USER_NAME, now)
 
         async def before_run(workspace: str) -> None:
             await shares.publish_for(metastores[workspace])
@@ -115,11 +132,13 @@ async def running_deployment(
         await engine.start()
         runs = RunKeeper(store, engine, now=now, sleep=sleep, time_scale=time_scale, before_run=before_run)
         hosted = [
-            _workspace(spec, listener, layout, store, runs, shares, now, time_scale, engine, runner, faults)
+            _workspace(spec, listener, secure, layout, store, runs, shares, now, time_scale, engine, runner, faults)
             for spec, listener in zip(specs, sockets, strict=True)
         ]
         for workspace in hosted:
             stack.push_async_callback(workspace.sql.close)
+        if isinstance(runner, SystemTables):
+            await asyncio.to_thread(runner.publish_all)
         jobs = TriggerPort(store, runs)
         scheduler = TriggerScheduler(
             layout,
@@ -128,14 +147,15 @@ async def running_deployment(
             sleep=sleep,
             time_scale=time_scale,
             switches=lambda: read_switches(store),
-            missing_privilege=lambda job, table: missing_privilege(runs.workspaces[job.workspace], table),
+            missing_privilege=lambda job, *what: missing_privilege(runs.workspaces[job.workspace], *what),
         )
         stack.push_async_callback(runs.close)
         runs.open(hosted)
         for loop in (runs.run_forever, scheduler.run_forever, shares.run_forever):
             stack.push_async_callback(_cancelled, asyncio.create_task(_never_ending(loop)))
-        await stack.enter_async_context(_served(hosted, sockets))
-        deployment = Deployment(layout, {workspace.name: workspace for workspace in hosted}, time_scale)
+        await stack.enter_async_context(_served(hosted, sockets, secure))
+        by_name = {workspace.name: workspace for workspace in hosted}
+        deployment = Deployment(layout, by_name, time_scale, secure.ca_file if secure else None)
         stack.enter_context(_announced(deployment))
         yield deployment
 
@@ -171,6 +191,7 @@ def deployment_in_thread(home: Path, workspaces: Sequence[str | WorkspaceSpec], 
 def _workspace(
     spec: WorkspaceSpec,
     listener: socket.socket,
+    secure: Certificates | None,
     layout: Layout,
     store: Store,
     runs: RunKeeper,
@@ -194,7 +215,7 @@ def _workspace(
         workspace_id=workspace_id,
         metastore=metastore,
         metastore_id=str(uuid.uuid5(_METASTORES, metastore)),
-        host=f"http://{ADDRESS}:{listener.getsockname()[1]}",
+        host=f"{'https' if secure else 'http'}://{spec.address}:{listener.getsockname()[1]}",
         user_name=USER_NAME,
         layout=layout,
         now=now,
@@ -206,6 +227,7 @@ def _workspace(
         shares=shares,
         sql=Statements(sql),
         faults=faults,
+        ca_file=secure.ca_file if secure else None,
     )
 
 
@@ -234,10 +256,15 @@ def _locked(layout: Layout) -> Iterator[None]:
 
 @contextmanager
 def _bound(spec: WorkspaceSpec) -> Iterator[socket.socket]:
+    if not _is_loopback(spec.address):
+        raise DeploymentError(
+            f"the address {spec.address!r} of the workspace {spec.name} is not loopback; give one such as 127.0.0.1 or "
+            "127.0.0.2"
+        )
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((ADDRESS, spec.port))
+            listener.bind((spec.address, spec.port))
         except OSError as error:
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
             raise DeploymentError(
@@ -245,6 +272,13 @@ def _bound(spec: WorkspaceSpec) -> Iterator[socket.socket]:
             ) from None
         listener.listen()
         yield listener
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(address).is_loopback
+    except ValueError:
+        return False
 
 
 class _Server(uvicorn.Server):
@@ -256,8 +290,10 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _served(workspaces: Sequence[Workspace], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
-    servers = [_server(workspace) for workspace in workspaces]
+async def _served(
+    workspaces: Sequence[Workspace], listeners: Sequence[socket.socket], secure: Certificates | None
+) -> AsyncIterator[None]:
+    servers = [_server(workspace, secure) for workspace in workspaces]
     serving = [
         asyncio.create_task(server.serve(sockets=[listener]), name=f"server of {workspace.name}")
         for server, listener, workspace in zip(servers, listeners, workspaces, strict=True)
@@ -276,7 +312,7 @@ async def _served(workspaces: Sequence[Workspace], listeners: Sequence[socket.so
         await asyncio.gather(*serving)
 
 
-def _server(workspace: Workspace) -> _Server:
+def _server(workspace: Workspace, secure: Certificates | None) -> _Server:
     config = uvicorn.Config(
         create_app(workspace),
         http=Protocol,
@@ -285,6 +321,7 @@ def _server(workspace: Workspace) -> _Server:
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=2,
+        ssl_certfile=secure.server_file if secure else None,
     )
     return _Server(config)
 
@@ -304,7 +341,12 @@ def _announced(deployment: Deployment) -> Iterator[None]:
         }
         for name, workspace in deployment.workspaces.items()
     }
-    body = {"pid": os.getpid(), "time_scale": deployment.time_scale, "workspaces": workspaces}
+    body = {
+        "pid": os.getpid(),
+        "time_scale": deployment.time_scale,
+        "ca_file": str(deployment.ca_file) if deployment.ca_file else None,
+        "workspaces": workspaces,
+    }
     draft = path.with_suffix(".json.new")
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

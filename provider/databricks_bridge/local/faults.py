@@ -18,7 +18,7 @@ Kind = Literal[
     "rate_limit", "unavailable", "drop_answer", "expire_tokens", "clock", "revoke", "slow_storage", "published_limits"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-PRIVILEGES = {"SELECT": 3, "USE_SCHEMA": 2, "USE_CATALOG": 1}
+PRIVILEGES = {"SELECT": 3, "READ_VOLUME": 3, "USE_SCHEMA": 2, "USE_CATALOG": 1}
 """What can be revoked, and how many parts the name of its securable has."""
 STORAGE_PATHS = ("/api/2.0/fs/", "/api/2.0/workspace", "/api/2.0/unity-catalog/", "/api/2.1/unity-catalog/")
 # Requests a second for each workspace, from the resource limits that Databricks publishes for its Jobs API.
@@ -206,5 +206,5 @@ def _check_revoke(privilege: str, securable: str) -> None:
     if parts is None:
         raise InvalidArgument(f"privilege is {privilege!r}; use one of {', '.join(PRIVILEGES)}")
     if len(securable.split(".")) != parts or not all(securable.split(".")):
-        shape = ".".join(("catalog", "schema", "table")[:parts])
+        shape = ".".join(("catalog", "schema", "volume" if privilege == "READ_VOLUME" else "table")[:parts])
         raise InvalidArgument(f"securable is {securable!r}; {privilege} is revoked on {shape}")

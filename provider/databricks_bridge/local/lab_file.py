@@ -2,10 +2,12 @@
 
     home: ./lab                          # keeps everything; unless given, .NAME beside the file
     time_scale: 0.05                     # factor on Databricks' own timers; 1 unless given
+    tls: true                            # https, with a certificate authority that the home keeps; http unless given
     workspaces:
       ops:
         metastore: ops                   # its own unless given
         port: 18081                      # any free one unless given
+        address: 127.0.0.1               # of the loopback; this one unless given
         catalogs:
           main:
             landing: [flights]           # schema: its volumes
@@ -35,14 +37,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from databricks_bridge.local.deployment import WorkspaceSpec
+from databricks_bridge.local.deployment import ADDRESS, WorkspaceSpec
 from databricks_bridge.local.lab_bundle import Bundle, read_bundle
 from databricks_bridge.local.marked_yaml import Entry, read_marked
 from databricks_bridge.local.shares import LAGS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _IDENTIFIER = re.compile(r"[a-z0-9_][a-z0-9_-]*")
-_WORKSPACE = ("metastore", "port", "catalogs", "notebooks", "jobs", "bundle", "shares", "files")
+_WORKSPACE = ("metastore", "port", "address", "catalogs", "notebooks", "jobs", "bundle", "shares", "files")
 _SHARE = ("metastore", "catalog", "schemas", "lag", "history")
 
 
@@ -78,13 +80,14 @@ class Lab:
     time_scale: float
     workspaces: tuple[LabWorkspace, ...]
     waves: tuple[Mapping[str, tuple[Arrival, ...]], ...]
+    tls: bool = False
 
 
 def read_lab(file: Path) -> Lab:
     """The lab that a file describes. Raises FileError, which names the line and the key."""
     file = file.absolute()
     top = read_marked(file)
-    fields = top.fields(("home", "time_scale", "workspaces", "waves"))
+    fields = top.fields(("home", "time_scale", "tls", "workspaces", "waves"))
     if "workspaces" not in fields or not fields["workspaces"].fields():
         raise top.error("workspaces is missing: name at least one")
     described = fields["workspaces"].fields()
@@ -97,8 +100,9 @@ def read_lab(file: Path) -> Lab:
                 raise key.error(f"no workspace has the metastore {share['source_metastore']!r}")
     home = fields["home"].text() if "home" in fields else f".{file.stem}"
     scale = fields["time_scale"].number(0.001, 1) if "time_scale" in fields else 1.0
+    tls = fields["tls"].truth() if "tls" in fields else False
     waves = fields["waves"].items() if "waves" in fields else []
-    return Lab(file, file.parent / home, scale, workspaces, tuple(_wave(entry, described) for entry in waves))
+    return Lab(file, file.parent / home, scale, workspaces, tuple(_wave(entry, described) for entry in waves), tls)
 
 
 def _workspace(name: str, entry: Entry) -> LabWorkspace:
@@ -108,10 +112,11 @@ def _workspace(name: str, entry: Entry) -> LabWorkspace:
         _named(fields["metastore"], fields["metastore"].text(), NAME, "metastore") if "metastore" in fields else None
     )
     port = int(fields["port"].number(0, 65535)) if "port" in fields else 0
+    address = fields["address"].text() if "address" in fields else ADDRESS
     catalogs, schemas, volumes = _catalogs(fields["catalogs"]) if "catalogs" in fields else ((), (), ())
     notebooks = fields["notebooks"].fields() if "notebooks" in fields else {}
     return LabWorkspace(
-        WorkspaceSpec(name, metastore, port),
+        WorkspaceSpec(name, metastore, port, address),
         catalogs,
         schemas,
         volumes,

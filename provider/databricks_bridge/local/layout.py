@@ -26,6 +26,10 @@ class Layout:
     def engine_root(self) -> Path:
         return self.home / "engine"
 
+    @property
+    def tls_root(self) -> Path:
+        return self.home / "tls"
+
     def metastore_root(self, metastore: str) -> Path:
         return self.home / "metastores" / metastore
 

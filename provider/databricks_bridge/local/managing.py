@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,10 @@ class Found:
     described: dict[str, Any] | None
 
     def workspaces(self) -> dict[str, Rest]:
-        entries = self.described["workspaces"] if self.described else {}
-        return {name: Rest(name, entry["host"], entry["token"]) for name, entry in entries.items()}
+        described = self.described or {"workspaces": {}}
+        ca_file = Path(described["ca_file"]) if described.get("ca_file") else None
+        entries = described["workspaces"]
+        return {name: Rest(name, entry["host"], entry["token"], ca_file) for name, entry in entries.items()}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,7 +99,7 @@ def home_of(options: argparse.Namespace) -> Path:
     return read_lab(file).home
 
 
-def _running(options: argparse.Namespace) -> Found:
+def running(options: argparse.Namespace) -> Found:
     home = home_of(options)
     found = find(home)
     if found is None:
@@ -106,7 +108,7 @@ def _running(options: argparse.Namespace) -> Found:
 
 
 def _down(options: argparse.Namespace) -> int:
-    found = _running(options)
+    found = running(options)
     os.kill(found.pid, signal.SIGTERM)
     if not _until(lambda: not _is(found), options.timeout):
         # What it has started ends with it: notebooks and Spark watch for the end of their parent.
@@ -160,28 +162,45 @@ def _logs(options: argparse.Namespace) -> int:
 
 
 def _wave(options: argparse.Namespace) -> int:
-    from databricks_bridge.local.furnish import land
-    from databricks_bridge.local.lab_file import read_lab
-
-    found = _running(options)
+    found = running(options)
     ready = ready_file(found.home)
     file = options.file or (json.loads(ready.read_text())["file"] if ready.exists() else None)
     if file is None:
         raise InvalidArgument(f"the deployment in {found.home} came from no file; give --file with a list of waves")
-    lab = read_lab(Path(file))
-    kept = found.home / "waves.json"
-    number = options.number or (json.loads(kept.read_text())["landed"] if kept.exists() else 0) + 1
+    land_wave(found.home, Path(file), options.number, found.workspaces(), print)
+    return DONE
+
+
+def landed_waves(home: Path) -> int:
+    """The number of the last wave that was landed in this home, 0 for none."""
+    kept = _waves_file(home)
+    return int(json.loads(kept.read_text())["landed"]) if kept.exists() else 0
+
+
+def land_wave(
+    home: Path, file: Path, number: int | None, workspaces: Mapping[str, Rest], say: Callable[[str], None]
+) -> int:
+    """Land a wave of the lab file, the next one unless `number` is given, and remember it; its number.
+
+    Raises BridgeError where there is no such wave, or a workspace of it is not among `workspaces`.
+    """
+    from databricks_bridge.local.furnish import land
+    from databricks_bridge.local.lab_file import read_lab
+
+    lab = read_lab(file)
+    number = number or landed_waves(home) + 1
     if not 1 <= number <= len(lab.waves):
         raise BridgeError(f"{lab.file} has {len(lab.waves)} waves; there is no wave {number}")
-    workspaces = found.workspaces()
     for name, arrivals in lab.waves[number - 1].items():
         if name not in workspaces:
-            raise BridgeError(
-                f"the deployment in {found.home} has no workspace {name}, for which wave {number} has files"
-            )
-        print(f"wave {number} of {len(lab.waves)}: {land(workspaces[name], arrivals, overwrite=True)} files in {name}")
-    kept.write_text(json.dumps({"landed": number}))
-    return DONE
+            raise BridgeError(f"the deployment in {home} has no workspace {name}, for which wave {number} has files")
+        say(f"wave {number} of {len(lab.waves)}: {land(workspaces[name], arrivals, overwrite=True)} files in {name}")
+    _waves_file(home).write_text(json.dumps({"landed": number}))
+    return number
+
+
+def _waves_file(home: Path) -> Path:
+    return home / "waves.json"
 
 
 def _described(home: Path) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from databricks_bridge.local.faults import Faults
@@ -26,7 +27,8 @@ class Workspace:
     """One hosted workspace. Every API family is a function `router(workspace) -> APIRouter` of this value alone.
 
     `workspace_id` is a number as text. `metastore` is the folder name (Layout.metastore_root), `metastore_id` the
-    UUID the API shows for it; workspaces of one metastore agree in both. `host` is `http://127.0.0.1:PORT`.
+    UUID the API shows for it; workspaces of one metastore agree in both. `host` is `http://127.0.0.1:PORT`,
+    or `https://` with TLS; then `ca_file` is what a client of it has to trust.
     `now` is the deployment's clock, in seconds since the epoch; every time on the wire is `int(now() * 1000)`.
     `time_scale` is the declared factor on Databricks' durations, `engine` what runs notebooks: spark or instant.
     """
@@ -47,6 +49,7 @@ class Workspace:
     shares: Shares = field(repr=False)
     sql: Statements = field(default_factory=lambda: Statements(NoSql()), repr=False)
     faults: Faults = field(default_factory=Faults, repr=False)
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rest:
-    """A workspace and the token for it. Every call raises WorkspaceError for a no, Unavailable for no answer."""
+    """A workspace and the token for it. Every call raises WorkspaceError for a no, Unavailable for no answer.
+
+    `ca_file` is the one authority by which an https host is trusted; the usual ones unless given.
+    """
 
     name: str
     host: str
     token: str = field(repr=False)
+    ca_file: Path | None = None
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Json:
         """One call with JSON both ways, such as `call("GET", "/api/2.2/jobs/list")`."""
@@ -70,9 +75,12 @@ class Rest:
         import httpx
 
         headers = {"Authorization": f"Bearer {self.token}"}
+        verify = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
         try:
             # trust_env: a proxy of the environment is not for this machine's own addresses.
-            answer = httpx.request(method, self.host + path, headers=headers, timeout=60, trust_env=False, **request)
+            answer = httpx.request(
+                method, self.host + path, headers=headers, timeout=60, trust_env=False, verify=verify, **request
+            )
         except httpx.TransportError as error:
             raise Unavailable(f"the workspace {self.name} at {self.host} gave no answer: {error}") from error
         if answer.is_error:

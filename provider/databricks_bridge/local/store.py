@@ -18,7 +18,7 @@ from typing import Any
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.runs.starts import starting_part
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FIRST_JOB_ID = 100_000_000_001
 FIRST_RUN_ID = 500_000_000_001
 
@@ -32,6 +32,10 @@ CREATE TABLE oauth_tokens (digest TEXT PRIMARY KEY, workspace TEXT NOT NULL, exp
 CREATE TABLE jobs (
   job_id INTEGER PRIMARY KEY, workspace TEXT NOT NULL, created_time INTEGER NOT NULL, settings TEXT NOT NULL,
   trigger_set_at INTEGER NOT NULL, trigger_revision INTEGER NOT NULL
+);
+CREATE TABLE job_changes (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, job_id INTEGER NOT NULL, workspace TEXT NOT NULL, at INTEGER NOT NULL,
+  deleted INTEGER NOT NULL, settings TEXT NOT NULL
 );
 CREATE TABLE trigger_states (job_id INTEGER PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE runs (
@@ -80,6 +84,17 @@ class Job:
     @property
     def name(self) -> str:
         return str(self.settings.get("name", "Untitled"))
+
+
+@dataclass(frozen=True)
+class JobChange:
+    """That a job was made, changed or deleted `at` (epoch milliseconds); `settings` are those after it, or its last."""
+
+    job_id: int
+    workspace: str
+    at: int
+    deleted: bool
+    settings: Mapping[str, Any]
 
 
 class Store:
@@ -160,6 +175,7 @@ class Store:
             job = Job(self.next_id("job", FIRST_JOB_ID), workspace, created_time, settings, created_time, 1)
             row = (job.job_id, workspace, created_time, _json(settings), job.trigger_set_at, job.trigger_revision)
             db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._keep_change(job, settings, created_time)
             return job
 
     def job(self, job_id: int, workspace: str | None = None) -> Job | None:
@@ -185,6 +201,8 @@ class Store:
             if job is None:
                 return
             db.execute("UPDATE jobs SET settings = ? WHERE job_id = ?", (_json(settings), job_id))
+            if settings != job.settings:
+                self._keep_change(job, settings, at)
             if starting_part(settings) != starting_part(job.settings):
                 db.execute(
                     "UPDATE jobs SET trigger_set_at = ?, trigger_revision = trigger_revision + 1 WHERE job_id = ?",
@@ -192,10 +210,29 @@ class Store:
                 )
                 db.execute("DELETE FROM trigger_states WHERE job_id = ?", (job_id,))
 
-    def remove_job(self, job_id: int) -> None:
+    def remove_job(self, job_id: int, at: int) -> None:
+        """Delete a job, at this time. One that is gone is not an error."""
         with self.transaction() as db:
+            job = self.job(job_id)
+            if job is None:
+                return
+            self._keep_change(job, job.settings, at, deleted=True)
             db.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
             db.execute("DELETE FROM trigger_states WHERE job_id = ?", (job_id,))
+
+    def job_changes(self) -> list[JobChange]:
+        """What has become of all jobs of all workspaces, in the order in which it did."""
+        return [
+            JobChange(row["job_id"], row["workspace"], row["at"], bool(row["deleted"]), json.loads(row["settings"]))
+            for row in self.query("SELECT * FROM job_changes ORDER BY number")
+        ]
+
+    def _keep_change(self, job: Job, settings: Mapping[str, Any], at: int, *, deleted: bool = False) -> None:
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO job_changes (job_id, workspace, at, deleted, settings) VALUES (?, ?, ?, ?, ?)",
+                (job.job_id, job.workspace, at, deleted, _json(settings)),
+            )
 
     # Trigger state: kept for one trigger, forgotten with it.
 

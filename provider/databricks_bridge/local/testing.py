@@ -70,7 +70,7 @@ class LocalWorkspace:
 
     @property
     def rest(self) -> Rest:
-        return Rest(self.name, self.host, self.token)
+        return Rest(self.name, self.host, self.token, self.hosted.ca_file)
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Json:
         """One call of the Databricks REST API, such as `call("GET", "/api/2.2/jobs/list")`. Raises WorkspaceError."""

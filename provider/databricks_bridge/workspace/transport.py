@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,7 @@ from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_excepti
 from yarl import URL
 
 from databricks_bridge import __version__
-from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, Throttled, Unavailable
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotAuthenticated, Throttled, Unavailable
 from databricks_bridge.workspace import answers
 from databricks_bridge.workspace.line import Line, Pacing, leave_line, take_line
 
@@ -24,9 +25,16 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _ORG_ID = "x-databricks-org-id"
 _RAW = "content"
 
+UNTRUSTED = (
+    "the server's certificate is not trusted ({reason}); name the file of its authority in the environment of this process: "
+    "SSL_CERT_FILE, and REQUESTS_CA_BUNDLE for what uses requests"
+)
+
 # What aiohttp raises, and what we call it; the first row that fits counts. A text of None means: the exception's own.
 TRANSLATION: tuple[tuple[type[BaseException], type[Exception], str | None], ...] = (
     (aiohttp.InvalidURL, InvalidArgument, "the host is not a URL; check the Airflow connection"),
+    # not a passing fault: asking again shows the same certificate
+    (aiohttp.ClientConnectorCertificateError, BadAnswer, UNTRUSTED),
     (TimeoutError, Unavailable, "no answer in time"),
     (aiohttp.ClientPayloadError, Unavailable, "the answer was cut short"),
     (aiohttp.ServerDisconnectedError, Unavailable, "the server closed the connection without an answer"),
@@ -165,14 +173,23 @@ class Transport:
                 await self._reauthorize()
                 self._renewals += 1
 
+    def _seconds(self, started: float) -> float:
+        """What one try may take of the budget that is left."""
+        return min(self._try_seconds, max(self._budget - (self._clock() - started), 1.0))
+
     async def _once(
         self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float, raw: bool
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         where = f"{method} {path} at {self.host}"
         line = self._taken()
-        credentials = await self._authorize()
+        seconds = self._seconds(started)
+        try:
+            async with asyncio.timeout(seconds):
+                credentials = await self._authorize()
+        except TimeoutError as error:
+            raise Unavailable(f"{where}: no credentials in {seconds:.0f} s") from error
         async with line.turn(method, path, self._pacing, started + self._budget):
-            seconds = min(self._try_seconds, max(self._budget - (self._clock() - started), 1.0))
+            seconds = self._seconds(started)
             try:
                 async with self.session().request(
                     method,
@@ -201,8 +218,16 @@ def translate(where: str, error: BaseException) -> Exception:
     """Our error for one of aiohttp's, by the table."""
     for theirs, ours, text in TRANSLATION:
         if isinstance(error, theirs):
-            return ours(f"{where}: {text or f'{type(error).__name__}: {error}'}")
+            said = f"{type(error).__name__}: {error}" if text is None else text.format(reason=certificate_reason(error))
+            return ours(f"{where}: {said}")
     raise TypeError(f"{type(error).__name__} has no row in TRANSLATION") from error
+
+
+def certificate_reason(error: BaseException) -> str:
+    """Why a certificate is not trusted, as TLS says it, such as "certificate has expired"."""
+    said = str(error)
+    found = re.search(r"certificate verify failed: (.+?)(?: \(_ssl|\]|$)", said)
+    return found[1] if found else said
 
 
 def _query(params: Mapping[str, Any] | None) -> dict[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import os
+import zipfile
 from typing import Any
 
 import pytest
@@ -79,9 +82,36 @@ def test_notebooks_and_files_of_a_workspace(ops: Any) -> None:
     assert list(ops.workspace.list("/Shared")) == []
 
 
-def test_a_jupyter_notebook_becomes_a_notebook(ops: Any) -> None:
+def test_a_directory_is_exported_as_an_archive(ops: Any) -> None:
     from databricks.sdk.errors.base import DatabricksError
-    from databricks.sdk.service.workspace import ImportFormat
+    from databricks.sdk.service.workspace import ExportFormat, ImportFormat, Language
+
+    ops.workspace.mkdirs("/Shared/team/deep")
+    ops.workspace.upload("/Shared/team/deep/n", b"print(1)", format=ImportFormat.SOURCE, language=Language.PYTHON)
+    ops.workspace.upload("/Shared/team/data.csv", b"a,b\n", format=ImportFormat.RAW)
+
+    def names(form: ExportFormat) -> dict[str, bytes]:
+        found = ops.workspace.export("/Workspace/Shared/team", format=form)
+        assert found.file_type == "zip"
+        with zipfile.ZipFile(io.BytesIO(base64.b64decode(found.content))) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    notebook = {"team/deep/n.py": b"# Databricks notebook source\nprint(1)"}
+    assert names(ExportFormat.SOURCE) == notebook
+    assert names(ExportFormat.AUTO) == {**notebook, "team/data.csv": b"a,b\n"}
+    for form, said in (("DBC", "DBC is not supported"), ("HTML", "HTML is not"), ("JUPYTER", "is a directory")):
+        with pytest.raises(DatabricksError, match=said):
+            ops.workspace.export("/Shared/team", format=ExportFormat(form))
+    with pytest.raises(DatabricksError, match="is no notebook"):
+        ops.workspace.export("/Shared/team/data.csv", format=ExportFormat.JUPYTER)
+    ops.workspace.upload("/Shared/team/big.bin", os.urandom(10 * 2**20), format=ImportFormat.RAW)
+    with pytest.raises(DatabricksError, match="over 10 MB"):
+        ops.workspace.export("/Shared", format=ExportFormat.AUTO)
+
+
+def test_a_jupyter_notebook_becomes_a_notebook_and_is_one_again(ops: Any) -> None:
+    from databricks.sdk.errors.base import DatabricksError
+    from databricks.sdk.service.workspace import ExportFormat, ImportFormat
 
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "text"]},
@@ -99,6 +129,9 @@ def test_a_jupyter_notebook_becomes_a_notebook(ops: Any) -> None:
         assert ops.workspace.get_status(path).object_type.value == "NOTEBOOK"
         with ops.workspace.download(path) as kept:
             assert kept.read() == source
+    with ops.workspace.download("/by_format", format=ExportFormat.JUPYTER) as kept:
+        again = [(one["cell_type"], one["source"]) for one in json.load(kept)["cells"]]
+    assert again == [("markdown", "# Title\ntext"), ("code", "n = 1\nprint(n)"), ("code", "%sql\nSELECT 1")]
     for broken in (b"{", b"[]", b'{"cells": 1}', b'{"cells": [1]}', b'{"cells": [{"cell_type": "code"}]}', b"\xff"):
         with pytest.raises(DatabricksError, match="not a Jupyter notebook"):
             ops.workspace.upload("/broken", broken, format=ImportFormat.JUPYTER)
@@ -125,7 +158,7 @@ def test_two_workspaces_of_one_metastore(deployment: Deployment, ops: Any) -> No
     """They agree on the catalog and share neither jobs, files, tokens nor statements."""
     met = client(deployment, "met")
     ops.catalogs.create("main")
-    assert [catalog.name for catalog in met.catalogs.list()] == ["main"]
+    assert [catalog.name for catalog in met.catalogs.list()] == ["main", "system"]
     assert ops.metastores.summary().metastore_id == met.metastores.summary().metastore_id
     assert ops.get_workspace_id() != met.get_workspace_id()
     ops.workspace.mkdirs("/Shared/only-here")

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine import SparkEngine
 from databricks_bridge.local.engine.jars import prepare
+from databricks_bridge.local.runs.records import get_run, put_run
 from tests.local.local_kit import client, eventually
 
 pytestmark = pytest.mark.spark
@@ -71,6 +73,92 @@ def test_statements_on_delta_tables(ops: Any) -> None:
     assert ["default"] in rows(ops, "SHOW SCHEMAS IN later")
 
 
+FRESHNESS = """
+WITH watched AS (
+  SELECT workspace_id, job_id, name, trigger.table_update.table_names AS tables
+  FROM system.lakeflow.jobs
+  QUALIFY row_number() OVER (PARTITION BY workspace_id, job_id ORDER BY change_time DESC) = 1
+    AND delete_time IS NULL AND trigger_type = 'TABLE_UPDATE'
+), fired AS (
+  SELECT workspace_id, job_id, max(period_end_time) AS last_end, max_by(result_state, period_end_time) AS result
+  FROM system.lakeflow.job_run_timeline
+  WHERE trigger_type = 'TABLE' AND period_start_time >= now() - INTERVAL 7 DAYS
+  GROUP BY workspace_id, job_id
+)
+SELECT name, tables, result, unix_millis(last_end), timestampdiff(MINUTE, last_end, now()) < 5 AS fresh
+FROM watched LEFT JOIN fired USING (workspace_id, job_id) ORDER BY name
+"""
+"""Which jobs wait for tables, and when each was last started by them."""
+
+
+def test_the_freshness_query_over_the_system_tables(spark: Deployment, ops: Any) -> None:
+    def job(name: str, **more: Any) -> int:
+        task = {"task_key": "m", "condition_task": {"op": "EQUAL_TO", "left": "1", "right": "1"}}
+        body = {"name": name, "tasks": [task], **more}
+        return int(ops.api_client.do("POST", "/api/2.2/jobs/create", body=body)["job_id"])
+
+    on_table = {"trigger": {"table_update": {"table_names": ["main.silver.t"]}, "pause_status": "PAUSED"}}
+    fired, silent, gone = job("fired", **on_table), job("silent", **on_table), job("gone", **on_table)
+    job("by hand")
+    store = spark.workspaces["ops"].store
+    for job_id in (fired, gone):
+        run_id = ops.jobs.run_now(job_id).run_id
+        ended_at(ops, run_id)
+        run = get_run(store, run_id)
+        assert run is not None
+        put_run(store, replace(run, trigger="TABLE"))  # as a commit would have started it
+    ops.jobs.delete(gone)
+    ended = ended_at(ops, run_id_of(ops, fired))
+    assert rows(ops, FRESHNESS) == [
+        ["fired", '["main.silver.t"]', "SUCCEEDED", str(ended), "true"],
+        ["silent", '["main.silver.t"]', None, None, None],
+    ]
+    assert [row[0] for row in rows(ops, "SELECT DISTINCT job_id FROM system.lakeflow.job_tasks")] != []
+    assert rows(ops, "SELECT task_key FROM job_task_run_timeline", catalog="system", schema="lakeflow") == [
+        ["m"],
+        ["m"],
+    ]
+    assert [silent] == [
+        int(str(row[0])) for row in rows(ops, "SELECT job_id FROM system.lakeflow.jobs WHERE name = 'silent'")
+    ]
+
+
+def ended_at(ops: Any, run_id: int) -> int:
+    return int(eventually(lambda: ops.jobs.get_run(run_id).end_time))
+
+
+def run_id_of(ops: Any, job_id: int) -> int:
+    (run,) = ops.jobs.list_runs(job_id=job_id)
+    return int(run.run_id)
+
+
+def test_the_system_tables_are_read_only(ops: Any) -> None:
+    for text in (
+        "DROP VIEW system.lakeflow.jobs",
+        "CREATE TABLE system.lakeflow.mine (n INT)",
+        "CREATE SCHEMA system.mine",
+        "INSERT INTO system.lakeflow.jobs SELECT * FROM system.lakeflow.jobs",
+    ):
+        assert run(ops, text).status.state.value == "FAILED", text
+    assert [row[1] for row in rows(ops, "SHOW TABLES IN system.lakeflow")] == [
+        "job_run_timeline",
+        "job_task_run_timeline",
+        "job_tasks",
+        "jobs",
+    ]
+
+
+@pytest.mark.parametrize("location", ["file:/x", "file:///x", "/x", "s3://b/x", "dbfs:/x", "/Volumes/c/s/v/x", "x"])
+def test_F02_a_location_of_one_s_own_is_refused_and_never_joined_with_anything(
+    spark: Deployment, ops: Any, location: str
+) -> None:
+    answer = run(ops, f"CREATE TABLE main.default.elsewhere (n INT) LOCATION '{location}'")
+    assert answer.status.state.value == "FAILED"
+    assert "managed tables only" in answer.status.error.message
+    assert ops.tables.exists("main.default.elsewhere").table_exists is False
+    assert not spark.layout.table_path("ops", "main.default.elsewhere").exists()
+
+
 def test_errors_have_spark_s_words_and_states(ops: Any) -> None:
     for text, state, said in (
         ("SELECT * FROM main.default.nothing_there", "42P01", "[TABLE_OR_VIEW_NOT_FOUND]"),
@@ -102,8 +190,8 @@ def test_a_statement_that_is_cancelled_frees_its_place(ops: Any) -> None:
 
 def test_a_process_that_is_killed_is_started_again(spark: Deployment, ops: Any) -> None:
     rows(ops, "SELECT 1")
-    runner: Any = spark.workspaces["ops"].sql.runner
-    (session,) = runner._sql.values()
+    tables: Any = spark.workspaces["ops"].sql.runner
+    (session,) = tables.runner._sql.values()
     warehouse = next(iter(ops.warehouses.list())).id
     slow = "SELECT reflect('java.lang.Thread', 'sleep', 60000L) FROM range(2)"
     statement = ops.statement_execution.execute_statement(slow, warehouse, wait_timeout="0s").statement_id

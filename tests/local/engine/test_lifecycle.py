@@ -120,7 +120,7 @@ def test_sigkill_of_the_deployment_leaves_no_process(lab: Lab, tmp_path: Path) -
     assert deployment.stdout is not None
     line = next(line for line in deployment.stdout if line.startswith("pids"))
     pids = [int(pid) for pid in line.split()[1:]]
-    assert len(pids) == 3
+    assert len(pids) == 4
     assert all(alive(pid) for pid in pids)
     deployment.kill()
     deployment.wait()

@@ -97,7 +97,7 @@ async def test_a_paused_or_deleted_job_is_not_fired(ops: Workspace, port: JobsPo
     job_id = add_job(ops, trigger={**TABLE, "pause_status": "PAUSED"})
     assert port.fire(job_id, revision(port, job_id), trigger="TABLE", context={}, state={"seen": 1}) is None
     assert port.trigger_state(job_id) is None
-    ops.store.remove_job(job_id)
+    ops.store.remove_job(job_id, at=1)
     assert port.fire(job_id, revision(port, job_id), trigger="TABLE", context={}, state={"seen": 1}) is None
 
 

@@ -26,11 +26,11 @@ def test_without_a_token_nothing_but_discovery_and_health_is_served(deployment: 
         assert answer.status_code == 401
         assert answer.json()["message"].startswith("Credential was not sent")
     assert get(deployment, "/.well-known/databricks-config").json()["workspace_id"] == "1001"
-    for path in ("/", "/local/health"):
-        page = get(deployment, path)
-        assert page.status_code == 200
-        assert "not Databricks" in page.text
-        assert deployment.token("ops") not in page.text
+    page = get(deployment, "/local/health")
+    assert page.status_code == 200
+    assert "not Databricks" in page.text
+    assert deployment.token("ops") not in page.text
+    assert get(deployment, "/", deployment.token("ops")).status_code == 303
 
 
 def test_a_wrong_token_and_another_workspace_s_token_are_refused(deployment: Deployment) -> None:
@@ -100,7 +100,8 @@ def test_every_answer_names_its_workspace_and_says_that_it_is_local(deployment: 
 def test_a_run_s_page_is_a_page_here(deployment: Deployment, api: Api, make_job: MakeJob) -> None:
     run = api.ended(api.post("run-now", job_id=make_job())["run_id"])
     assert re.fullmatch(rf"{deployment.host('ops')}/\?o=1001#job/\d+/run/{run['run_id']}", run["run_page_url"])
-    assert httpx.get(run["run_page_url"]).status_code == 200
+    home = httpx.get(run["run_page_url"])
+    assert (home.status_code, home.headers["location"]) == (303, "/local/sign-in?next=%2F%3Fo%3D1001")
 
 
 def test_secrets_are_in_no_representation(deployment: Deployment) -> None:

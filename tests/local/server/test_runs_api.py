@@ -140,6 +140,7 @@ def test_a_task_is_retried_as_a_new_attempt(api: Api, notebooks: Notebooks, make
     assert api.get("runs/get-output", run_id=run["run_id"])["notebook_output"]["result"] == "second"
     first, second = (task["run_id"] for task in run["tasks"])
     assert [api.run(task_run)["original_attempt_run_id"] for task_run in (first, second)] == [first, first]
+    assert [api.run(one)["trigger"] for one in (run["run_id"], first, second)] == ["ONE_TIME", "ONE_TIME", "RETRY"]
 
 
 def test_a_task_that_takes_too_long_is_killed(api: Api, notebooks: Notebooks, make_job: MakeJob) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from databricks_bridge.local.deployment import Deployment
+from databricks_bridge.local.runs.records import get_run, put_run
 from tests.local.local_kit import Api, Notebooks
 
 MakeJob = Callable[..., int]
@@ -72,6 +75,29 @@ def test_active_and_completed_runs(api: Api, notebooks: Notebooks, make_job: Mak
     assert ids(api.get("runs/list", active_only="true")) == [queued, running]
     assert ids(api.get("runs/list", completed_only="true")) == [done]
     assert ids(api.get("runs/list", job_id=slow, completed_only="true")) == []
+
+
+def test_C10_tokens_lead_through_everything_and_offsets_end_with_an_error(
+    deployment: Deployment, ops: Any, api: Api, make_job: MakeJob
+) -> None:
+    from databricks.sdk.errors import InvalidParameterValue
+
+    store, job_id = deployment.workspaces["ops"].store, make_job(name="one", max_concurrent_runs=0)
+    run = get_run(store, api.post("run-now", job_id=job_id)["run_id"])
+    assert run is not None
+    with store.transaction():
+        jobs = {store.add_job("ops", {"name": f"j{n}"}, n).job_id for n in range(1299)} | {job_id}
+        runs = {run.run_id} | {put_run(store, replace(run, run_id=run.run_id + n)).run_id for n in range(1, 1200)}
+    assert [job.job_id for job in ops.jobs.list(limit=100)] == sorted(jobs, reverse=True)
+    assert [found.run_id for found in ops.jobs.list_runs(limit=24)] == sorted(runs, reverse=True)
+    for version in ("2.1", "2.2"):
+        path = f"/api/{version}/jobs/list"
+        pages = [ops.api_client.do("GET", path, query={"limit": 100, "offset": n}) for n in range(0, 1001, 100)]
+        assert (sum(len(page["jobs"]) for page in pages), pages[-1]["has_more"]) == (1100, True)
+        with pytest.raises(InvalidParameterValue, match="use page_token beyond"):
+            ops.api_client.do("GET", path, query={"limit": 100, "offset": 1100})
+    with pytest.raises(InvalidParameterValue, match="use page_token beyond"):
+        api.get("runs/list", offset=10_001)
 
 
 def test_no_runs_is_no_field(api: Api, make_job: MakeJob) -> None:

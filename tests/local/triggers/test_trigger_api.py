@@ -183,3 +183,37 @@ def test_a_revoked_select_holds_the_trigger_and_only_its_history_says_so(
     ops.api_client.do("DELETE", f"/local/faults/{fault['fault_id']}")
     run = eventually(lambda: runs(api, job_id))[0]
     assert run["trigger"] == "TABLE"
+
+
+@pytest.mark.parametrize(
+    ("privilege", "securable", "said"),
+    [
+        ("READ_VOLUME", "main.landing.flights", "READ VOLUME on Volume 'main.landing.flights'"),
+        ("USE_SCHEMA", "main.landing", "USE SCHEMA on Schema 'main.landing'"),
+        ("USE_CATALOG", "main", "USE CATALOG on Catalog 'main'"),
+    ],
+)
+def test_a_volume_that_may_not_be_read_holds_the_trigger_and_only_its_history_says_so(
+    deployment: Deployment, ops: Any, api: Api, make: Any, privilege: str, securable: str, said: str
+) -> None:
+    folder = deployment.layout.volumes_root("ops") / "main" / "landing" / "flights"
+    folder.mkdir(parents=True)
+
+    def history() -> dict[str, Any]:
+        shown = api.get("get", job_id=job_id, include_trigger_history="true")
+        return dict(shown["trigger_details"][0]["history"])
+
+    job_id = make(trigger={"file_arrival": {"url": "/Volumes/Main/landing/flights/"}})
+    eventually(lambda: "last_not_triggered" in history())
+    fault = local(ops, "POST", "faults", kind="revoke", privilege=privilege, securable=securable)
+    eventually(lambda: "last_failed" in history())
+    (folder / "a.json").write_text("{}")
+    looked_at = history()["last_failed"]["timestamp"]
+    eventually(lambda: history()["last_failed"]["timestamp"] > looked_at)
+    assert history()["last_failed"]["description"] == f"PERMISSION_DENIED: User does not have {said}."
+    (tested,) = local(ops, "POST", "test-trigger", job_id=job_id)["triggers"]
+    assert tested["would_fire"] is False
+    assert said in tested["description"]
+    assert runs(api, job_id) == []
+    ops.api_client.do("DELETE", f"/local/faults/{fault['fault_id']}")
+    assert eventually(lambda: runs(api, job_id))[0]["trigger"] == "FILE_ARRIVAL"

@@ -131,9 +131,16 @@ def kill_group(leader: int) -> None:
 
 def process_environment(gateway: Mapping[str, Any]) -> dict[str, str]:
     """The environment of a Python process that attaches to the JVM through this gateway."""
-    return dict(os.environ) | {
+    return python_environment(os.environ) | {
         "PYSPARK_GATEWAY_PORT": str(gateway["port"]),
         "PYSPARK_GATEWAY_SECRET": str(gateway["secret"]),
+    }
+
+
+def python_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a Python process that uses PySpark."""
+    return {
+        **inherited,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_PIN_THREAD": "true",
         "SPARK_LOCAL_IP": "127.0.0.1",

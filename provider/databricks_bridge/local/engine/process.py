@@ -1,28 +1,19 @@
-"""The process of one notebook run. It reads one line of JSON on standard input, and writes the result to a file.
-
-Standard input stays open for as long as the engine wants the notebook to run; its end ends this process.
-"""
+"""One notebook run, in the process that is its own."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from databricks_bridge.local.engine.lifeline import die_at_end_of, die_with_parent
 from databricks_bridge.local.engine.model import NotebookResult
 
 
-def main() -> None:
-    """Run the notebook that standard input names. Does not return: what a notebook leaves behind cannot hold the end up."""
-    die_with_parent()
-    request = json.loads(_first_line(0))
-    die_at_end_of(0)
-    sys.stdin = io.StringIO()
+def perform(request: dict[str, Any]) -> NoReturn:
+    """Run the notebook and write its result to a file. Ends the process: what a notebook leaves behind cannot hold it up."""
     result = _run(request)
     if result.error_trace:
         print(result.error_trace, file=sys.stderr)
@@ -52,19 +43,7 @@ def _run(request: dict[str, Any]) -> NotebookResult:
     return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes, request["task_values"]))
 
 
-def _first_line(descriptor: int) -> bytes:
-    """Up to the newline and not a byte further, unbuffered: the rest of the pipe belongs to the lifeline."""
-    line = bytearray()
-    while (byte := os.read(descriptor, 1)) not in (b"", b"\n"):
-        line += byte
-    return bytes(line)
-
-
 def _write(file: Path, result: NotebookResult) -> None:
     whole = file.with_suffix(".writing")
     whole.write_text(json.dumps(asdict(result)), encoding="utf-8")
     whole.rename(file)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,21 +1,21 @@
-"""The engine with real Spark: one warm JVM for all runs, one Python process for each notebook."""
+"""The engine with real Spark: one warm JVM for all runs, one Python process for each notebook, forked from a template."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import uuid
-from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jvm import Controller, kill_group, process_environment
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.engine.nursery import NotebookProcess, Nursery
 from databricks_bridge.local.sql.model import SqlRequest, SqlRows
 from databricks_bridge.local.sql.sessions import SqlSession
+from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 Answer = TypeVar("Answer")
 
@@ -33,8 +33,9 @@ class SparkEngine:
         self._root = root.absolute()
         self._jars = jars
         self._controller: Controller | None = None
+        self._nursery: Nursery | None = None
         self._starting = asyncio.Lock()
-        self._runs: dict[str, Process] = {}
+        self._runs: dict[str, NotebookProcess] = {}
         self._sql: dict[Path, SqlSession] = {}
         self._opening = asyncio.Lock()
         self._closed = False
@@ -50,7 +51,8 @@ class SparkEngine:
         key = uuid.uuid4().hex
         result_file = self._root / "results" / f"{key}.json"
         result_file.parent.mkdir(parents=True, exist_ok=True)
-        gateway = await controller.ask(op="open", key=key, settings=session_settings(request.metastore_root))
+        settings = session_settings(request.metastore_root, [SYSTEM_CATALOG])
+        gateway = await controller.ask(op="open", key=key, settings=settings)
         try:
             return await self._run_process(request, key, gateway, result_file, controller)
         finally:
@@ -77,11 +79,12 @@ class SparkEngine:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The controller, the JVM, the notebooks that run now, and the processes for SQL."""
+        """The controller, the JVM, the notebooks that run now, the processes for SQL, and the template of notebooks."""
         alive = self._controller is not None and not self._controller.ended.is_set()
         owners = (self._controller.pid, self._controller.jvm_pid) if self._controller and alive else ()
         processes = [*(run.pid for run in self._runs.values()), *(session.pid for session in self._sql.values())]
-        return (*(pid for pid in owners if pid is not None), *processes)
+        template = () if self._nursery is None or self._nursery.ended.is_set() else (self._nursery.pid,)
+        return (*(pid for pid in owners if pid is not None), *processes, *template)
 
     async def close(self) -> None:
         """Kill the notebooks, end the JVM. `run` is refused until `start` is called again."""
@@ -92,14 +95,17 @@ class SparkEngine:
             await session.close()
         self._sql.clear()
         async with self._starting:
+            if self._nursery is not None:
+                await self._nursery.close()
+                self._nursery = None
             if self._controller is not None:
                 await self._controller.close()
                 self._controller = None
 
     async def _running(self) -> Controller:
         async with self._starting:
-            if self._closed:
-                raise EngineError("The engine is closed; call start() first.")
+            # First, so that its imports are done when the JVM is up.
+            await self._with_nursery()
             if self._controller is not None and self._controller.ended.is_set():
                 await self._controller.close()
                 self._controller = None
@@ -107,12 +113,24 @@ class SparkEngine:
                 self._controller = await Controller.launch(self._root, self._jars)
             return self._controller
 
+    async def _with_nursery(self) -> Nursery:
+        if self._closed:
+            raise EngineError("The engine is closed; call start() first.")
+        if self._nursery is not None and self._nursery.ended.is_set():
+            await self._nursery.close()
+            self._nursery = None
+        if self._nursery is None:
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._nursery = await Nursery.launch(self._root / "engine.log")
+        return self._nursery
+
     async def _run_process(
         self, request: NotebookRun, key: str, gateway: dict[str, Any], result_file: Path, controller: Controller
     ) -> NotebookResult:
-        process = await _start_notebook(request, gateway)
-        self._runs[key] = process
+        request.log.parent.mkdir(parents=True, exist_ok=True)
         order = {
+            "environment": _environment(request, gateway),
+            "log": str(request.log.absolute()),
             "key": key,
             "notebook": str(request.notebook.absolute()),
             "volumes_root": str(request.volumes_root.absolute()),
@@ -121,8 +139,9 @@ class SparkEngine:
             "task_values": request.task_values,
             "result": str(result_file),
         }
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(order).encode() + b"\n")
+        async with self._starting:
+            nursery = await self._with_nursery()
+        process = self._runs[key] = await nursery.fork(order)
         ended = asyncio.create_task(process.wait())
         lost = asyncio.create_task(controller.ended.wait())
         try:
@@ -150,43 +169,38 @@ class SparkEngine:
         try:
             answer = await controller.ask(op="close", key=key)
         except EngineError:
-            # With the JVM, everything of the run has ended.
-            if not controller.ended.is_set():
+            # With the JVM, everything of the run has ended; and its end is near when the engine is closed.
+            if not controller.ended.is_set() and not self._closed:
                 raise
             return
         if not answer["quiet"]:
             raise EngineError("A stream or query of the notebook would not stop; restart the local workspace.")
 
 
-def session_settings(metastore_root: Path) -> dict[str, str]:
-    """The settings of a session in one metastore: a catalog for each of its folders. `main` is made when missing."""
+def session_settings(metastore_root: Path, without: Collection[str] = ()) -> dict[str, str]:
+    """The settings of a session in one metastore: a catalog for each of its folders, but for those in `without`.
+
+    `main` is made when missing. The system tables are read-only, and made for statements alone: notebooks go without.
+    """
     (metastore_root / DEFAULT_CATALOG / "default").mkdir(parents=True, exist_ok=True)
     settings = {"spark.sql.defaultCatalog": DEFAULT_CATALOG}
     for folder in sorted(metastore_root.iterdir()):
-        if folder.is_dir() and not folder.name.startswith("."):
+        if folder.is_dir() and not folder.name.startswith(".") and folder.name not in without:
             settings[f"spark.sql.catalog.{folder.name}"] = CATALOG_CLASS
             settings[f"spark.sql.catalog.{folder.name}.root"] = str(folder.absolute())
+            if folder.name == SYSTEM_CATALOG:
+                settings[f"spark.sql.catalog.{folder.name}.read_only"] = "true"
     return settings
 
 
-async def _start_notebook(request: NotebookRun, gateway: dict[str, Any]) -> Process:
-    request.log.parent.mkdir(parents=True, exist_ok=True)
-    environment = process_environment(gateway) | {
+def _environment(request: NotebookRun, gateway: dict[str, Any]) -> dict[str, str]:
+    return process_environment(gateway) | {
         # What the SDK needs to reach the workspace from inside its own notebooks.
         "DATABRICKS_HOST": request.host,
         "DATABRICKS_TOKEN": request.token,
         "DATABRICKS_BRIDGE_RUN_ID": str(request.run_id),
         "DATABRICKS_BRIDGE_TASK_KEY": request.task_key,
     }
-    with request.log.open("ab") as output:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.process"),
-            stdin=PIPE,
-            stdout=output,
-            stderr=STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
 
 
 async def _to_the_end(work: Coroutine[Any, Any, Answer]) -> Answer:

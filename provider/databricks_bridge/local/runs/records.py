@@ -64,6 +64,12 @@ def all_attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
     return [_attempt(row) for row in rows]
 
 
+def everything(store: Store) -> tuple[list[Run], list[Attempt]]:
+    """All runs and attempts of all workspaces, oldest first."""
+    runs = [_run(row) for row in store.query("SELECT * FROM runs ORDER BY start_time, run_id")]
+    return runs, [_attempt(row) for row in store.query("SELECT * FROM attempts ORDER BY run_id")]
+
+
 @dataclass(frozen=True)
 class Cursor:
     """A place between two runs of a list: just before or just after the run with this start time and id."""

@@ -18,11 +18,11 @@ from databricks_bridge.local.triggers.settings import parse_start
 from databricks_bridge.local.triggers.switches import read_switches
 
 
-async def looked_at(workspace: Workspace, job: Job, missing: Callable[[str], str | None]) -> list[dict[str, Any]]:
+async def looked_at(workspace: Workspace, job: Job, missing: Callable[[str, str], str | None]) -> list[dict[str, Any]]:
     """For each trigger `would_fire`, `pause_status` and `description`, in the words that its history would have.
 
     A paused trigger is looked at too; what it would do is what it would do if it were not paused. `missing` says what
-    the run-as identity lacks to read a table.
+    the run-as identity lacks to read a table or volume.
     """
     port = TriggerPort(workspace.store, workspace.runs)
     triggered = next((other for other in port.triggered_jobs() if other.job_id == job.job_id), None)
@@ -32,7 +32,7 @@ async def looked_at(workspace: Workspace, job: Job, missing: Callable[[str], str
         port,
         workspace.time_scale,
         lambda: read_switches(workspace.store),
-        lambda _, table: missing(table),
+        lambda _, *what: missing(*what),
     )
     entries = kept_entries(workspace.store.trigger_state(job.job_id), len(present))
     answers = []

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import secrets
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -16,14 +17,15 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server import federation
 from databricks_bridge.local.server.errors import InvalidAccessToken, NoCredential, response
 from databricks_bridge.local.store import Store
 
 OAUTH_SECONDS = 3600
 FIRST_WORKSPACE_ID = 1001
-OPEN_PATHS = frozenset({"/", "/.well-known/databricks-config", "/local/health"})
-OPEN_PREFIXES = ("/oidc/", "/local/runs/")
-"""The token service asks for its own credential; the pages of runs are for a browser on this machine, without one."""
+OPEN_PATHS = frozenset({"/.well-known/databricks-config", "/local/health"})
+OPEN_PREFIXES = ("/oidc/", "/local/results/")
+"""The token service asks for its own credential, and a link to a result carries one."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ def credentials_of(store: Store, workspace: str) -> tuple[str, Credentials]:
 class Gate:
     """ASGI middleware: no request but those to OPEN_PATHS and OPEN_PREFIXES passes without a token of this workspace.
 
+    Pages for browsers, `is_page`, have a sign-in of their own, which is good for nothing else.
     Every answer carries the workspace's id, where the official SDK looks for it, and says that it is not Databricks.
     """
 
-    def __init__(self, app: ASGIApp, workspace: Workspace) -> None:
+    def __init__(self, app: ASGIApp, workspace: Workspace, is_page: Callable[[str], bool]) -> None:
         self._app = app
         self._workspace = workspace
+        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -71,7 +75,7 @@ class Gate:
             await send(message)
 
         path: str = scope["path"]
-        if path in OPEN_PATHS or path.startswith(OPEN_PREFIXES):
+        if path in OPEN_PATHS or path.startswith(OPEN_PREFIXES) or self._is_page(path):
             await self._app(scope, receive, send_marked)
             return
         sent = Request(scope).headers.get("authorization", "")
@@ -86,7 +90,7 @@ class Gate:
 
 
 def router(workspace: Workspace) -> APIRouter:
-    """Discovery, the OAuth token service (client credentials only), and who the caller is."""
+    """Discovery, the OAuth token service (client credentials, token exchange), and who the caller is."""
     routes = APIRouter()
 
     @routes.get("/.well-known/databricks-config")
@@ -99,26 +103,26 @@ def router(workspace: Workspace) -> APIRouter:
             "issuer": f"{workspace.host}/oidc",
             "authorization_endpoint": f"{workspace.host}/oidc/v1/authorize",
             "token_endpoint": f"{workspace.host}/oidc/v1/token",
-            "grant_types_supported": ["client_credentials"],
+            "grant_types_supported": ["client_credentials", federation.GRANT],
         }
 
     @routes.post("/oidc/v1/token")
     async def token(request: Request) -> JSONResponse:
         form = {name: values[0] for name, values in parse_qs((await request.body()).decode(errors="replace")).items()}
+        if form.get("grant_type") == federation.GRANT:
+            try:
+                federation.check_exchange(workspace, form)
+            except federation.Refused as refusal:
+                return _oauth_error(401 if refusal.error == "invalid_client" else 400, refusal.error, str(refusal))
+            issued_as = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+            return JSONResponse(_issued(workspace) | issued_as)
         if form.get("grant_type") != "client_credentials":
-            return _oauth_error(400, "unsupported_grant_type", "only client_credentials is served")
+            return _oauth_error(400, "unsupported_grant_type", "client_credentials and token-exchange are served")
         client_id, client_secret = _client(request.headers.get("authorization", ""), form)
         known = workspace.credentials
         if not (_same(client_id, known.client_id) and _same(client_secret, known.client_secret)):
             return _oauth_error(401, "invalid_client", "Client authentication failed")
-        return JSONResponse(
-            {
-                "access_token": _issue(workspace),
-                "token_type": "Bearer",
-                "expires_in": OAUTH_SECONDS,
-                "scope": "all-apis",
-            }
-        )
+        return JSONResponse(_issued(workspace))
 
     @routes.get("/api/2.0/preview/scim/v2/Me")
     async def me() -> dict[str, object]:
@@ -135,6 +139,11 @@ def _known(workspace: Workspace, token: str) -> bool:
         "SELECT expires_at FROM oauth_tokens WHERE digest = ? AND workspace = ?", (_digest(token), workspace.name)
     )
     return bool(rows) and workspace.now() < rows[0]["expires_at"]
+
+
+def _issued(workspace: Workspace) -> dict[str, object]:
+    token = _issue(workspace)
+    return {"access_token": token, "token_type": "Bearer", "expires_in": OAUTH_SECONDS, "scope": "all-apis"}
 
 
 def _issue(workspace: Workspace) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+CLOSE_SECONDS = 0.1
+"""What a client of a server that ends has to agree to the end of TLS. One that is idle does not hear of it."""
+
 _Ends = tuple[object, object]
 _open: dict[_Ends, asyncio.BaseTransport] = {}
 
@@ -18,7 +21,13 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn c
     def connection_made(self, transport: Any) -> None:
         self._ends = _ends(transport.get_extra_info("sockname"), transport.get_extra_info("peername"))
         _open[self._ends] = transport
+        self._tls = transport.get_extra_info("sslcontext") is not None
         super().connection_made(transport)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self._tls and self.transport.is_closing():
+            asyncio.get_running_loop().call_later(CLOSE_SECONDS, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         _open.pop(self._ends, None)

@@ -15,7 +15,7 @@ from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, ap
 from databricks_bridge.local.server.trigger_limits import refuse_what_cannot_be_watched
 from databricks_bridge.local.store import Job
 
-DEFAULT_LIMIT, MAX_LIMIT = 20, 100
+DEFAULT_LIMIT, MAX_LIMIT, LARGEST_OFFSET = 20, 100, 1000
 
 
 def router(workspace: Workspace) -> APIRouter:
@@ -59,7 +59,7 @@ def _list(workspace: Workspace, given: Arguments) -> dict[str, Any]:
         raise InvalidParameterValue(f"limit must be from 1 to {MAX_LIMIT}; it is {limit}")
     name = given.text("name")
     jobs = [job for job in workspace.store.jobs(workspace.name) if name is None or job.name.lower() == name.lower()]
-    start = given.integer("offset", 0)
+    start = pages.offset_of(given, LARGEST_OFFSET)
     if token := given.text("page_token"):
         direction, job_id = pages.decode(token, "jobs", 2)
         if direction == "next":
@@ -101,7 +101,7 @@ def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[st
 
 
 def _delete(workspace: Workspace, given: Arguments) -> dict[str, Any]:
-    workspace.store.remove_job(existing_job(workspace, given.integer("job_id")).job_id)
+    workspace.store.remove_job(existing_job(workspace, given.integer("job_id")).job_id, _now_ms(workspace))
     return {}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from databricks_bridge.local.server.errors import InvalidParameterValue
+from databricks_bridge.local.server.requests import Arguments
 
 PAGE = 100
 """Elements of `tasks`, `parameters` and the like in one answer of API 2.2."""
@@ -26,6 +27,14 @@ def decode(token: str, kind: str, length: int) -> list[Any]:
     except ValueError:
         pass
     raise InvalidParameterValue(f"Invalid page token: {token}")
+
+
+def offset_of(given: Arguments, largest: int) -> int:
+    """The deprecated `offset`. Raises InvalidParameterValue beyond the cap: only tokens lead further."""
+    offset = given.integer("offset", 0)
+    if not 0 <= offset <= largest:
+        raise InvalidParameterValue(f"offset must be from 0 to {largest}, use page_token beyond; it is {offset}")
+    return offset
 
 
 def start_of(token: str | None, kind: str) -> int:

@@ -19,7 +19,8 @@ from databricks_bridge.local.server.errors import InvalidParameterValue, Malform
 
 LARGEST_BODY_BYTES = 32 * 1024 * 1024
 """More than the largest request that Databricks documents: a SQL statement of 16 MiB, an import of 10 MB in base64."""
-JOBS_VERSIONS = ("2.0", "2.1", "2.2")
+JOBS_VERSIONS = ("2.2", "2.1", "2.0")
+"""The newest first, which is called most: routes are tried in order."""
 
 
 class Arguments:

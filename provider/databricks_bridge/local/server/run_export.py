@@ -7,12 +7,12 @@ from typing import Any
 
 from databricks_bridge.local.engine.errors import NotServedHere
 from databricks_bridge.local.engine.source import Cell, CellKind, parse_notebook
+from databricks_bridge.local.pages.document import document, text
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.model import Attempt, Run
 from databricks_bridge.local.runs.notebooks import SOURCE_COPY
 from databricks_bridge.local.runs.plan import task_of
 from databricks_bridge.local.server.errors import InvalidParameterValue
-from databricks_bridge.local.server.html_page import document, text
 
 VIEWS = ("CODE", "DASHBOARDS", "ALL")
 """Jobs API, ViewsToExport. There are no dashboards here."""

@@ -10,7 +10,15 @@ from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.for_each import newest_iterations
 from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Attempt, Run
-from databricks_bridge.local.runs.records import Cursor, RunFilter, all_attempts_of, attempts_of, get_attempt, list_runs
+from databricks_bridge.local.runs.records import (
+    Cursor,
+    RunFilter,
+    all_attempts_of,
+    attempts_of,
+    get_attempt,
+    get_run,
+    list_runs,
+)
 from databricks_bridge.local.server import pages
 from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
@@ -25,7 +33,7 @@ from databricks_bridge.local.server.runs_wire import (
     task_run_body,
 )
 
-DEFAULT_LIMIT, MAX_LIMIT = 20, 24
+DEFAULT_LIMIT, MAX_LIMIT, LARGEST_OFFSET = 20, 24, 10_000
 """Of runs/list: "greater than 0 and less than 25"; 0 means the maximum."""
 RUN_TYPES = ("JOB_RUN", "WORKFLOW_RUN", "SUBMIT_RUN")
 
@@ -43,14 +51,9 @@ def router(workspace: Workspace) -> APIRouter:
 
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     run_id = given.integer("run_id")
-    attempt = get_attempt(workspace.store, run_id)
-    if attempt is not None:
-        parent = existing_run(workspace, attempt.job_run_id)
-        body = task_run_body(workspace, parent, attempt)
-        iterations = newest_iterations(all_attempts_of(workspace.store, parent.run_id), attempt.run_id)
-        more = iteration_bodies(workspace, parent, iterations) if "for_each_task" in body else {}
-        return {**body, "tasks": [task_body(workspace, parent, attempt)], **more}
-    run = existing_run(workspace, run_id)
+    run = get_run(workspace.store, run_id, workspace.name)
+    if run is None:
+        return _task_run_alone(workspace, run_id)
     return full_run(
         workspace,
         run,
@@ -61,12 +64,23 @@ def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     )
 
 
+def _task_run_alone(workspace: Workspace, run_id: int) -> dict[str, Any]:
+    """runs/get for the id of a task run. Job runs and task runs have no id in common."""
+    attempt = get_attempt(workspace.store, run_id)
+    parent = existing_run(workspace, run_id if attempt is None else attempt.job_run_id)
+    assert attempt is not None, f"run {run_id} has come to be meanwhile"
+    body = task_run_body(workspace, parent, attempt)
+    iterations = newest_iterations(all_attempts_of(workspace.store, parent.run_id), attempt.run_id)
+    more = iteration_bodies(workspace, parent, iterations) if "for_each_task" in body else {}
+    return {**body, "tasks": [task_body(workspace, parent, attempt)], **more}
+
+
 def _list(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     limit = given.integer("limit", DEFAULT_LIMIT) or MAX_LIMIT
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidParameterValue(f"limit must be greater than 0 and less than {MAX_LIMIT + 1}; it is {limit}")
     wanted, cursor = _filter(given), _cursor(given)
-    offset = given.integer("offset", 0)
+    offset = pages.offset_of(given, LARGEST_OFFSET)
     found = list_runs(workspace.store, workspace.name, wanted, cursor, offset + limit + 1)
     backwards = cursor is not None and cursor.newer
     beyond = len(found) > offset + limit

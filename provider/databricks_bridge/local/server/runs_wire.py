@@ -107,9 +107,11 @@ def iteration_bodies(workspace: Workspace, run: Run, attempts: Sequence[Attempt]
 
 def task_run_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str, Any]:
     """A task run as a run of its own, as runs/get shows it for the task's run id."""
+    retried = {"trigger": "RETRY"} if attempt.original else {}
     return {
         **run_body(workspace, run),
         **task_body(workspace, run, attempt),
+        **retried,
         "number_in_job": attempt.run_id,
         "job_run_id": run.run_id,
         "original_attempt_run_id": attempt.original or attempt.run_id,

@@ -62,7 +62,9 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.post("/test-trigger")
     async def test_trigger(request: Request) -> dict[str, Any]:
         job = existing_job(workspace, (await read(request)).integer("job_id"))
-        return {"triggers": await looked_at(workspace, job, lambda table: missing_privilege(workspace, table))}
+        return {
+            "triggers": await looked_at(workspace, job, lambda kind, name: missing_privilege(workspace, kind, name))
+        }
 
     @routes.post("/holds")
     async def arm(request: Request) -> dict[str, Any]:

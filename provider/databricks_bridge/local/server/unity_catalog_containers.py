@@ -14,7 +14,9 @@ from databricks_bridge.local.server.unity_catalog_errors import (
     SchemaAlreadyExists,
     VolumeAlreadyExists,
 )
+from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
+_MANAGED, _SHARED, _SYSTEM = "MANAGED_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"
 Body = dict[str, Any]
 
 
@@ -42,6 +44,7 @@ def list_catalogs(workspace: Workspace, given: Arguments) -> Body:
 
 def create_catalog(workspace: Workspace, given: Arguments) -> Body:
     name = _new_name(given)
+    names.refuse_system(name)
     folder = names.catalog_folder(workspace, name)
     try:
         folder.mkdir()
@@ -60,7 +63,7 @@ def get_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
 def delete_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
     (catalog,) = names.parts_of(name, 1)
     folder = names.existing_catalog(workspace, catalog)
-    names.refuse_shared(workspace, catalog)
+    names.refuse_read_only(workspace, catalog)
     schemas = names.children(folder)
     if not given.boolean("force") and any(
         _content(workspace, schema) or schema.name != "default" for schema in schemas
@@ -75,13 +78,15 @@ def delete_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
 def _catalog(workspace: Workspace, folder: Path) -> Body:
     known = names.card(folder, names.catalog_card(folder))
     share = workspace.shares.find(workspace.metastore, folder.name)
-    kind: Body = {"catalog_type": "MANAGED_CATALOG", "storage_root": folder.absolute().as_uri()}
+    kind: Body = {"catalog_type": _MANAGED, "storage_root": folder.absolute().as_uri()}
     if share is not None:
         kind = {
-            "catalog_type": "DELTASHARING_CATALOG",
+            "catalog_type": _SHARED,
             "provider_name": share.source_metastore,
             "share_name": share.catalog,
         }
+    if folder.name == SYSTEM_CATALOG:
+        kind = {"catalog_type": _SYSTEM}
     return {
         "name": folder.name,
         "full_name": folder.name,
@@ -104,7 +109,7 @@ def create_schema(workspace: Workspace, given: Arguments) -> Body:
     (catalog,) = names.parts_of(_required(given, "catalog_name"), 1)
     name = _new_name(given)
     folder = names.existing_catalog(workspace, catalog) / name
-    names.refuse_shared(workspace, catalog)
+    names.refuse_read_only(workspace, catalog)
     try:
         folder.mkdir()
     except FileExistsError:
@@ -120,7 +125,7 @@ def get_schema(workspace: Workspace, given: Arguments, name: str) -> Body:
 def delete_schema(workspace: Workspace, given: Arguments, name: str) -> Body:
     catalog, schema = names.parts_of(name, 2)
     folder = names.existing_schema(workspace, catalog, schema)
-    names.refuse_shared(workspace, catalog)
+    names.refuse_read_only(workspace, catalog)
     if not given.boolean("force") and (content := _content(workspace, folder)):
         raise InvalidState(f"Schema '{catalog}.{schema}' is not empty; it has {', '.join(content)}. Use force.")
     _remove_schema(workspace, folder)
@@ -134,7 +139,7 @@ def _schema(workspace: Workspace, folder: Path) -> Body:
         "name": folder.name,
         "full_name": f"{folder.parent.name}.{folder.name}",
         "catalog_name": folder.parent.name,
-        "catalog_type": "DELTASHARING_CATALOG" if shared else "MANAGED_CATALOG",
+        "catalog_type": _SYSTEM if folder.parent.name == SYSTEM_CATALOG else _SHARED if shared else _MANAGED,
         "schema_id": known["id"],
         **_common(workspace, known),
     }
@@ -172,7 +177,7 @@ def create_volume(workspace: Workspace, given: Arguments) -> Body:
     if given.text("volume_type") not in (None, "MANAGED"):
         raise InvalidParameterValue("The local workspace has managed volumes only; give volume_type MANAGED.")
     names.existing_schema(workspace, catalog, schema)
-    names.refuse_shared(workspace, catalog)
+    names.refuse_read_only(workspace, catalog)
     folder = names.volumes_folder(workspace, catalog, schema) / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -39,7 +39,7 @@ USER_PRIVILEGES = (
     "EXTERNAL_USE_SCHEMA",
 )
 _KNOWN = frozenset((*USER_PRIVILEGES, "ALL_PRIVILEGES", "BROWSE", "MANAGE", "APPLY_TAG", "REFRESH", "CREATE_FUNCTION"))
-_TO_READ = (("catalog", 1, "USE_CATALOG"), ("schema", 2, "USE_SCHEMA"), ("table", 3, "SELECT"))
+_TO_READ = {"table": "SELECT", "volume": "READ_VOLUME"}
 Body = dict[str, Any]
 Grants = dict[str, dict[str, list[str]]]
 Call = Callable[[Workspace, Arguments, str, str], Body]
@@ -59,19 +59,23 @@ def router(workspace: Workspace) -> APIRouter:
 
 def require_select(workspace: Workspace, table: str) -> None:
     """Raises PermissionDenied where the user may not read `catalog.schema.table`; it need not be there."""
-    missing = missing_privilege(workspace, table)
+    missing = missing_privilege(workspace, "table", table)
     if missing is not None:
         raise PermissionDenied(f"User does not have {missing}.")
 
 
-def missing_privilege(workspace: Workspace, table: str) -> str | None:
-    """The first privilege that the user lacks to read a table, such as ``SELECT on Table 'main.s.t'``, or None."""
-    parts = table.lower().split(".")
+def missing_privilege(workspace: Workspace, kind: str, full_name: str) -> str | None:
+    """The first privilege that the user lacks to read a table or volume, such as ``SELECT on Table 'main.s.t'``, or None."""
+    parts = full_name.lower().split(".")
     granted = _granted(workspace)
-    for kind, count, privilege in _TO_READ:
+    for above, count, privilege in (
+        ("catalog", 1, "USE_CATALOG"),
+        ("schema", 2, "USE_SCHEMA"),
+        (kind, 3, _TO_READ[kind]),
+    ):
         name = ".".join(parts[:count])
-        if privilege not in _privileges_on(workspace, granted, kind, name, workspace.user_name):
-            return f"{privilege.replace('_', ' ')} on {kind.capitalize()} '{name}'"
+        if privilege not in _privileges_on(workspace, granted, above, name, workspace.user_name):
+            return f"{privilege.replace('_', ' ')} on {above.capitalize()} '{name}'"
     return None
 
 

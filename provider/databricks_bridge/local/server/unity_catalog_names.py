@@ -23,6 +23,7 @@ from databricks_bridge.local.server.unity_catalog_errors import (
     SchemaDoesNotExist,
     VolumeDoesNotExist,
 )
+from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 
 def parts_of(full_name: str, count: int) -> list[str]:
@@ -79,8 +80,15 @@ def children(folder: Path) -> list[Path]:
         return []
 
 
-def refuse_shared(workspace: Workspace, catalog: str) -> None:
-    """Raises PermissionDenied for a catalog that was made from a share: it is read-only."""
+def refuse_system(catalog: str) -> None:
+    """Raises PermissionDenied for the catalog of the system tables, which is nobody's to make or change."""
+    if catalog == SYSTEM_CATALOG:
+        raise PermissionDenied(f"Catalog '{catalog}' is the system's own; it can only be read.")
+
+
+def refuse_read_only(workspace: Workspace, catalog: str) -> None:
+    """Raises PermissionDenied for a catalog that was made from a share, and for the system's."""
+    refuse_system(catalog)
     if workspace.shares.find(workspace.metastore, catalog) is not None:
         raise PermissionDenied(f"Catalog '{catalog}' is a share from another metastore; it can only be read.")
 

@@ -15,6 +15,7 @@ from databricks_bridge.local.server.requests import Arguments
 from databricks_bridge.local.server.unity_catalog_columns import columns
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
 from databricks_bridge.local.server.unity_catalog_grants import require_select
+from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 from databricks_bridge.local.triggers.commits import (
     commit_name,
     commit_time,
@@ -66,7 +67,7 @@ def exists(workspace: Workspace, given: Arguments, name: str) -> Body:
 
 def delete_table(workspace: Workspace, given: Arguments, name: str) -> Body:
     table = existing_table(workspace, name)
-    names.refuse_shared(workspace, table.parent.parent.name)
+    names.refuse_read_only(workspace, table.parent.parent.name)
     if table_exists(table):
         names.remove_tree(table)
     else:
@@ -185,9 +186,21 @@ def _view(workspace: Workspace, file: Path) -> Body:
         at = round(file.stat().st_mtime * 1000)
     except FileNotFoundError:
         raise TableDoesNotExist(f"Table '{catalog}.{schema}.{name}' does not exist.") from None
+    table_id = names.card(file.parent, file.with_name(f".{name}.view.card.json"))["id"]
+    if catalog == SYSTEM_CATALOG:
+        return {
+            **_named(workspace, catalog, schema, name),
+            "table_id": table_id,
+            "table_type": "MANAGED",
+            "data_source_format": "DELTASHARING",
+            "columns": columns(json.loads(view["schema"])),
+            "properties": {},
+            "created_at": at,
+            "updated_at": at,
+        }
     return {
         **_named(workspace, catalog, schema, name),
-        "table_id": names.card(file.parent, file.with_name(f".{name}.view.card.json"))["id"],
+        "table_id": table_id,
         "table_type": "VIEW",
         "data_source_format": "UNITY_CATALOG",
         "view_definition": view["query"],

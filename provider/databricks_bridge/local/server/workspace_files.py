@@ -15,6 +15,7 @@ from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import workspace_files_jupyter as jupyter
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, MalformedRequest
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.workspace_files_export import exported
 from databricks_bridge.local.server.workspace_files_tree import Tree
 
 _CONTENT = "application/octet-stream"
@@ -42,9 +43,7 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.get("/workspace/export")
     async def export(request: Request) -> Response:
         given = await read(request)
-        if given.text("format") not in (None, "SOURCE", "AUTO", "RAW"):
-            raise FeatureDisabled(f"Export format {given.text('format')} is not supported by the local workspace.")
-        content, kind = await run_in_threadpool(tree.read, _path(given))
+        content, kind = await run_in_threadpool(exported, tree, _path(given), given.text("format") or "SOURCE")
         if given.boolean("direct_download"):
             return Response(content, media_type=_CONTENT)
         return JSONResponse({"content": base64.b64encode(content).decode(), "file_type": kind})

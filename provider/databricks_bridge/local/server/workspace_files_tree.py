@@ -42,6 +42,24 @@ class Tree:
 
     root: Path
 
+    @property
+    def repos(self) -> Path:
+        """Where the repositories of Git folders lie, each with a card `<object id>.json`: beside the files."""
+        return self.root.with_name("repos")
+
+    @staticmethod
+    def number(path: str) -> int:
+        """The object id of what lies at a path without `/Workspace`."""
+        return int.from_bytes(hashlib.sha256(path.encode()).digest()[:6])
+
+    def plain(self, path: str) -> str:
+        """The path without `/Workspace`. Raises InvalidParameterValue for one that is not absolute."""
+        return _plain(path)
+
+    def file_of(self, path: str) -> Path:
+        """Where a directory or file of this path is, or would be."""
+        return self._location(path)
+
     def status(self, path: str) -> dict[str, Any]:
         """Raises ResourceDoesNotExist."""
         return self._info(self._existing(path))
@@ -55,8 +73,18 @@ class Tree:
         """Content and extension. Raises ResourceDoesNotExist, and InvalidParameterValue for a directory."""
         found = self._existing(path)
         if found.is_dir():
-            raise InvalidParameterValue(f"Path ({path}) is a directory; the local workspace exports single objects.")
+            raise InvalidParameterValue(f"Path ({path}) is a directory.")
         return found.read_bytes(), found.suffix.removeprefix(".")
+
+    def below(self, path: str) -> list[tuple[dict[str, Any], Path]] | None:
+        """The objects below a directory that are no directories, each with its file; None for what is no directory.
+
+        Raises ResourceDoesNotExist.
+        """
+        found = self._existing(path)
+        if not found.is_dir():
+            return None
+        return [(self._info(file), file) for file in sorted(found.rglob("*")) if file.is_file()]
 
     def write_notebook(self, path: str, content: bytes, overwrite: bool) -> None:
         """A Python notebook; the header is put before it where it lacks it, as an export on Databricks has it."""
@@ -125,10 +153,11 @@ class Tree:
 
     def _info(self, file: Path) -> dict[str, Any]:
         path = "/" + file.relative_to(self.root).as_posix() if file != self.root else "/"
-        number = int.from_bytes(hashlib.sha256(path.encode()).digest()[:6])
+        number = self.number(path)
         info: dict[str, Any] = {"path": path, "object_id": number, "resource_id": str(number)}
         if file.is_dir():
-            return {**info, "object_type": "DIRECTORY"}
+            is_repo = (self.repos / f"{number}.json").exists()
+            return {**info, "object_type": "REPO" if is_repo else "DIRECTORY"}
         if _is_notebook_file(file):
             return {**info, "path": path.removesuffix(".py"), "object_type": "NOTEBOOK", "language": "PYTHON"}
         known = file.stat()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
 from typing import Literal
 
 from databricks_bridge.local.sql.model import SqlFailed, SqlRequest, SqlRows, SqlRunner
@@ -17,22 +19,33 @@ KEPT_SECONDS = 3600
 CHUNK_ROWS = 1000
 TOO_LARGE = (
     f"Inline byte limit exceeded. Statements executed with disposition=INLINE can have a result size of at most "
-    f"{INLINE_BYTES} bytes. The local workspace has no other disposition; ask for less."
+    f"{INLINE_BYTES} bytes. Use disposition=EXTERNAL_LINKS, or ask for less."
 )
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class ResultForm:
+    """How a result is wanted: behind `links` or in the answer, in which format, and at most how many bytes of it."""
+
+    links: bool = False
+    format: str = "JSON_ARRAY"
+    byte_limit: int | None = None
+
+
 @dataclass
 class Statement:
-    """One statement. `rows` once it has succeeded, `error` once it has failed."""
+    """One statement. `rows` once it has succeeded, `error` once it has failed; `rendered` are chunks, as bytes."""
 
     request: SqlRequest
+    form: ResultForm = ResultForm()
     state: State = "PENDING"
     rows: SqlRows | None = None
     error: SqlFailed | None = None
     ended_at: float | None = None
     task: asyncio.Task[None] | None = field(default=None, repr=False)
+    rendered: dict[int, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def statement_id(self) -> str:
@@ -45,12 +58,13 @@ class Statements:
     def __init__(self, runner: SqlRunner, *, chunk_rows: int = CHUNK_ROWS) -> None:
         self.runner, self.chunk_rows = runner, chunk_rows
         self.warehouse_runs = True
+        self.link_key = secrets.token_bytes(32)
         self._kept: dict[str, Statement] = {}
 
-    def start(self, request: SqlRequest) -> Statement:
+    def start(self, request: SqlRequest, form: ResultForm = ResultForm()) -> Statement:
         """Start the statement, and the warehouse should it be stopped."""
         self.warehouse_runs = True
-        statement = self._kept[request.statement_id] = Statement(request)
+        statement = self._kept[request.statement_id] = Statement(request, form)
         statement.task = asyncio.create_task(self._carry_out(statement), name=f"statement {request.statement_id}")
         self._forget(asyncio.get_running_loop().time())
         return statement
@@ -78,8 +92,8 @@ class Statements:
     async def _carry_out(self, statement: Statement) -> None:
         statement.state = "RUNNING"
         try:
-            rows = await self.runner.run_sql(statement.request)
-            if sum(len(cell or "") for row in rows.rows for cell in row) > INLINE_BYTES:
+            rows = _within(await self.runner.run_sql(statement.request), statement.form.byte_limit)
+            if not statement.form.links and sum(map(_size, rows.rows)) > INLINE_BYTES:
                 raise SqlFailed(TOO_LARGE)
             statement.rows = rows
             self._end(statement, "SUCCEEDED")
@@ -101,6 +115,19 @@ class Statements:
         old = [name for name, one in self._kept.items() if one.ended_at and now - one.ended_at > KEPT_SECONDS]
         for name in old:
             del self._kept[name]
+
+
+def _within(rows: SqlRows, byte_limit: int | None) -> SqlRows:
+    """The first rows that together have no more bytes than that."""
+    if byte_limit is None:
+        return rows
+    sizes = accumulate(map(_size, rows.rows))
+    count = sum(1 for _ in takewhile(lambda size: size <= byte_limit, sizes))
+    return rows if count == len(rows.rows) else replace(rows, rows=rows.rows[:count], truncated=True)
+
+
+def _size(row: list[str | None]) -> int:
+    return sum(len((cell or "").encode()) for cell in row)
 
 
 def new_statement_id() -> str:

@@ -40,6 +40,15 @@ FILE_TIME_LAG = timedelta(milliseconds=4)
 came so shortly before the trigger was set counts as news: a run too many is harmless, a lost file is not."""
 
 
+Missing = Callable[[TriggeredJob, str, str], str | None]
+"""What the job's run-as identity lacks to read the ``table`` or ``volume`` of this full name, such as
+``SELECT on Table 'main.s.t'``; None: nothing."""
+
+
+def nothing_missing(job: TriggeredJob, kind: str, name: str) -> None:
+    """A `Missing` that grants everything."""
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Evaluates triggers against the folders of a deployment.
@@ -52,8 +61,7 @@ class Evaluator:
     jobs: JobsPort
     time_scale: float
     switches: Callable[[], Switches] = Switches
-    missing_privilege: Callable[[TriggeredJob, str], str | None] = lambda job, table: None
-    """What the job's run-as identity lacks to read a table, such as ``SELECT on Table 'main.s.t'``; None: nothing."""
+    missing_privilege: Missing = nothing_missing
 
     async def evaluate(
         self, job: TriggeredJob, kind: Kind, state: State | None, ended: Sequence[RunFinished], now: datetime
@@ -65,6 +73,7 @@ class Evaluator:
         if switches.cooldown_after_run and state is not None and state.get("fired_at"):
             state = {**state, "fired_at": self._cooling_since(job, state["fired_at"], now).isoformat()}
         if isinstance(kind, FileArrival):
+            self._require(job, "volume", ".".join(kind.url.strip("/").split("/")[1:4]))
             files = await asyncio.to_thread(list_files, self.layout.volume_path(job.metastore, kind.url))
             if len(files) > FILE_LIMIT and not switches.file_events:
                 raise CannotEvaluate(
@@ -74,8 +83,7 @@ class Evaluator:
             return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, since)
         if isinstance(kind, TableUpdate):
             for name in kind.tables:
-                if missing := self.missing_privilege(job, name):
-                    raise CannotEvaluate(f"PERMISSION_DENIED: User does not have {missing}.")
+                self._require(job, "table", name)
             kind = await asyncio.to_thread(self._on_tables, job, kind, switches)
             seen = {} if state is None else state["tables"]
             looks = {
@@ -101,6 +109,10 @@ class Evaluator:
             for run in ended
         ]
         return decide_continuous(self.jobs.active_runs(job.job_id), ends, state, now, self.time_scale)
+
+    def _require(self, job: TriggeredJob, kind: str, name: str) -> None:
+        if missing := self.missing_privilege(job, kind, name):
+            raise CannotEvaluate(f"PERMISSION_DENIED: User does not have {missing}.")
 
     def _on_tables(self, job: TriggeredJob, kind: TableUpdate, switches: Switches) -> TableUpdate:
         """The trigger with each view replaced by the tables it reads."""

@@ -18,7 +18,15 @@ from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, JobsPort, RunFinished, TriggeredJob
 from databricks_bridge.local.runs.starts import is_paused, starts
-from databricks_bridge.local.triggers.evaluation import Evaluator, api_state, kind_name, upstream_jobs, watches
+from databricks_bridge.local.triggers.evaluation import (
+    Evaluator,
+    Missing,
+    api_state,
+    kind_name,
+    nothing_missing,
+    upstream_jobs,
+    watches,
+)
 from databricks_bridge.local.triggers.outcome import CannotEvaluate, Fire, Outcome, to_ms
 from databricks_bridge.local.triggers.settings import Kind, Periodic, Schedule, parse_start
 from databricks_bridge.local.triggers.switches import Switches
@@ -59,7 +67,7 @@ class TriggerScheduler:
         sleep: Callable[[float], Awaitable[None]],
         time_scale: float = 1.0,
         switches: Callable[[], Switches] = Switches,
-        missing_privilege: Callable[[TriggeredJob, str], str | None] = lambda job, table: None,
+        missing_privilege: Missing = nothing_missing,
     ) -> None:
         self._jobs = jobs
         self._now = now

@@ -43,11 +43,13 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   private String name;
   private Path root;
+  private boolean readOnly;
 
   @Override
   public void initialize(String catalogName, CaseInsensitiveStringMap options) {
     name = catalogName;
     root = Paths.get(options.get("root")).toAbsolutePath().normalize();
+    readOnly = options.getBoolean("read_only", false);
     if (!Files.isDirectory(root)) {
       throw new IllegalArgumentException("Catalog " + name + " does not exist: there is no folder " + root);
     }
@@ -153,11 +155,13 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public Table alterTable(Identifier table, TableChange... changes) throws NoSuchTableException {
+    refuseWhereReadOnly();
     return delta().alterTable(registeredExisting(table), changes);
   }
 
   @Override
   public boolean dropTable(Identifier table) {
+    refuseWhereReadOnly();
     if (!tableExists(table)) {
       return false;
     }
@@ -170,6 +174,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   @Override
   public void renameTable(Identifier table, Identifier renamed)
       throws NoSuchTableException, TableAlreadyExistsException {
+    refuseWhereReadOnly();
     registeredExisting(table);
     if (tableExists(renamed) || viewExists(renamed)) {
       throw new TableAlreadyExistsException(renamed);
@@ -214,6 +219,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata) {
+    refuseWhereReadOnly();
     if (namespace.length != 1 || !Folders.isPlain(namespace[0])) {
       throw new IllegalArgumentException("Not a schema name: " + String.join(".", namespace));
     }
@@ -232,6 +238,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    refuseWhereReadOnly();
     Path schema = existing(namespace);
     if (!cascade && Folders.children(schema).findAny().isPresent()) {
       throw new NonEmptyNamespaceException(namespace);
@@ -270,6 +277,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   @Override
   public View createView(Identifier view, View definition)
       throws ViewAlreadyExistsException, NoSuchNamespaceException {
+    refuseWhereReadOnly();
     existing(view.namespace());
     if (viewExists(view) || tableExists(view)) {
       throw new ViewAlreadyExistsException(view);
@@ -280,6 +288,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public View replaceView(Identifier view, View definition) throws NoSuchViewException {
+    refuseWhereReadOnly();
     if (!viewExists(view)) {
       throw new NoSuchViewException(view);
     }
@@ -289,11 +298,13 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public boolean dropView(Identifier view) {
+    refuseWhereReadOnly();
     return viewExists(view) && viewFile(view).toFile().delete();
   }
 
   @Override
   public void renameView(Identifier view, Identifier renamed) throws NoSuchViewException, ViewAlreadyExistsException {
+    refuseWhereReadOnly();
     if (!viewExists(view)) {
       throw new NoSuchViewException(view);
     }
@@ -301,6 +312,12 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
       throw new ViewAlreadyExistsException(renamed);
     }
     Folders.move(viewFile(view), viewFile(renamed));
+  }
+
+  private void refuseWhereReadOnly() {
+    if (readOnly) {
+      throw new UnsupportedOperationException("The catalog " + name + " is read-only");
+    }
   }
 
   // How a table is known to Delta's catalog
@@ -317,6 +334,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   }
 
   private Identifier registeredNew(Identifier table) throws NoSuchNamespaceException {
+    refuseWhereReadOnly();
     existing(table.namespace());
     if (!isPlain(table)) {
       throw new IllegalArgumentException("Not a table name: " + table.name());
@@ -353,6 +371,10 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     String provider = properties.getOrDefault("provider", "delta");
     if (!provider.equalsIgnoreCase("delta")) {
       throw new UnsupportedOperationException("The local workspace keeps Delta tables only, not " + provider);
+    }
+    String location = properties.get("location");
+    if (location != null && !location.equals(folder(table).toString())) {
+      throw new UnsupportedOperationException("The local workspace keeps managed tables only; leave LOCATION out");
     }
     Map<String, String> all = new HashMap<>(properties);
     all.put("provider", "delta");
