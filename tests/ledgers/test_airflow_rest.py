@@ -168,7 +168,9 @@ async def test_without_a_login_it_says_what_it_needs(api: Api) -> None:
 
 async def test_an_airflow_that_is_not_there_is_a_ledger_error() -> None:
     async with AirflowApi("http://127.0.0.1:9", token="jwt") as client:
-        with pytest.raises(LedgerError, match=r"of Airflow at http://127\.0\.0\.1:9: Client"):
+        with pytest.raises(
+            LedgerError, match=r"Airflow at http://127\.0\.0\.1:9 does not answer .*: nothing listens there"
+        ):
             await AirflowRestKeep(client).names()
 
 

@@ -1,4 +1,4 @@
-"""`local fault`: faults of a running local deployment, by its `/local/faults`. It needs nothing but the home folder."""
+"""`local fault`: faults of a running local deployment, by its `/local/faults`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def add(words: Commands) -> None:
 def _verb(verbs: Commands, verb: str, text: str) -> ArgumentParser:
     parser = verbs.add_parser(verb, help=text, description=text)
     parser.set_defaults(command=f"{__name__}.{verb}_")
-    parser.add_argument("--home", required=True, help="the deployment's home folder")
+    parser.add_argument("--home", help="the deployment's home folder, unless it is that of the lab file")
+    parser.add_argument("--file", help="the lab file (default: lab.yaml here)")
     parser.add_argument("--workspace", help="needed where the deployment has several")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -104,7 +105,9 @@ def seconds(text: str) -> float:
 
 
 async def _call(options: Namespace, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    workspace = _workspace(Path(options.home), options.workspace)
+    from databricks_bridge.local.managing import home_of
+
+    workspace = _workspace(home_of(options), options.workspace)
     return await asyncio.to_thread(_asked, method, workspace, path, body)
 
 

@@ -85,8 +85,13 @@ async def _written(session: Session, new: Record) -> Report:
             "watermark": new.watermarks[source].to_json(),
             "epoch": new.epoch,
         },
-        [f"{name}: {new.history[-1].what}"],
+        [f"{name}: {new.history[-1].what}", WAITING],
     )
+
+
+WAITING = (
+    "A deferred task that already waits sees it with the next new data, within an hour, or at once when it is cleared."
+)
 
 
 def parse_position(text: str, mark: Position | None) -> Position:

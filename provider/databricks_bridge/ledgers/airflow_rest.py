@@ -38,6 +38,9 @@ class AirflowApi:
         self._token, self._user, self._password = token, user, password
         self._session: aiohttp.ClientSession | None = None
 
+    def __str__(self) -> str:
+        return f"Airflow at {self._url}"
+
     def __repr__(self) -> str:
         return f"AirflowApi({self._url!r})"
 
@@ -80,7 +83,10 @@ class AirflowApi:
                 content = await answer.read()
                 return answer.status, json.loads(content) if content.strip() else None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LedgerError(f"{method} {path} of Airflow at {self._url}: {type(error).__name__}") from error
+            reason = (
+                "nothing listens there" if isinstance(error, aiohttp.ClientConnectorError) else type(error).__name__
+            )
+            raise LedgerError(f"Airflow at {self._url} does not answer {method} {path}: {reason}") from error
         except ValueError as error:
             raise LedgerError(
                 f"{method} {path} of Airflow at {self._url} answered no JSON; is it Airflow 3?"
@@ -134,7 +140,7 @@ class AirflowRestKeep:
         found = await self._assets(name)
         if name not in found:
             raise LedgerError(
-                f"{self._api!r} knows no subscription {subscription!r}: a DAG file that uses it has to be parsed first, and be "
+                f"{self._api} knows no subscription {subscription!r}: a DAG file that uses it has to be parsed first, and be "
                 "free of import errors"
             )
         return found[name]

@@ -96,7 +96,10 @@ def home_of(options: argparse.Namespace) -> Path:
         )
     from databricks_bridge.local.lab_file import read_lab
 
-    return read_lab(file).home
+    try:
+        return read_lab(file).home
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error}; or give --home FOLDER, which needs no lab file") from error
 
 
 def running(options: argparse.Namespace) -> Found:

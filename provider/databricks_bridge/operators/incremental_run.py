@@ -180,7 +180,8 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             )
         self.log.info("pausing until %s: %s", act.until.isoformat(), act.reason)
         if act.looking is not None:
-            return SubscriptionTrigger.of(self.subscription.spec, act.looking, poll_interval=seconds, deadline=until)
+            spec, now = self.subscription.spec, datetime.now(UTC)
+            return SubscriptionTrigger.of(spec, act.looking, poll_interval=seconds, deadline=until, now=now)
         return PauseTrigger(until=act.until.isoformat(), deadline=until)
 
     async def _drive(self, context: Context, event: dict[str, Any] | None) -> Finish | AwaitRun | Pause:

@@ -68,7 +68,8 @@ class DatabricksSubscriptionSensor(WaitingSensor):
 
         # The record that the look has just read: a deferred trigger has no access to it.
         spec = self.subscription.spec
-        return SubscriptionTrigger.of(spec, self._record, poll_interval=poll_interval, deadline=deadline)
+        now = datetime.now(UTC)
+        return SubscriptionTrigger.of(spec, self._record, poll_interval=poll_interval, deadline=deadline, now=now)
 
     def _answer(self, event: dict[str, Any]) -> Answer:
         return {name: event[name] for name in ("subscription", "updated", "reason")}

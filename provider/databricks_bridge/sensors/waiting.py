@@ -71,22 +71,24 @@ class WaitingSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
+        return self._look_or_defer(context, datetime.now(UTC) + self._longest_wait)
+
+    def _look_or_defer(self, context: Context, deadline: datetime) -> Answer:
         answer = asyncio.run(self._look_once(context))
         if answer is not None:
             return answer
-        timeout = self._longest_wait
-        deadline = (datetime.now(UTC) + timeout).isoformat()
+        left = max(deadline - datetime.now(UTC), timedelta(0))
         self.defer(
-            trigger=self._trigger(context, float(self.poke_interval), deadline),
+            trigger=self._trigger(context, float(self.poke_interval), deadline.isoformat()),
             method_name="execute_complete",
             # The trigger ends at its own deadline; Airflow's is for a trigger that cannot.
-            timeout=timeout + timedelta(minutes=1),
+            timeout=left + timedelta(minutes=1),
         )
-        return None
+        raise AssertionError("defer() does not return")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Answer:
-        """Take the trigger's event. Raises the error that it carries; at the deadline AirflowSensorTimeout, or
-        AirflowTaskTimeout where `execution_timeout` is the shorter one.
+        """Take the trigger's event, or look anew where it says so. Raises the error that it carries; at the deadline
+        AirflowSensorTimeout, or AirflowTaskTimeout where `execution_timeout` is the shorter one.
         """
         from databricks_bridge.triggers.polling import raise_for
 
@@ -94,6 +96,8 @@ class WaitingSensor(BaseSensorOperator):
         if event["status"] == "deadline":
             ended = AirflowTaskTimeout if self._longest_wait < timedelta(seconds=self.timeout) else AirflowSensorTimeout
             raise ended(f"{self._awaited}: not until {event['deadline']}")
+        if event["status"] == "read again":
+            return self._look_or_defer(context, datetime.fromisoformat(event["deadline"]))
         answer = self._answer(event)
         self.log.info("%s", answer)
         return answer

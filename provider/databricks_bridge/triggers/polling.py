@@ -33,8 +33,8 @@ class PollingTrigger(BaseTrigger):
     """Calls `_poll` until it gives a payload, an error that waiting cannot mend, or the deadline.
 
     `poll_interval` is in seconds, `deadline` an ISO time with zone. The constructor only keeps what it is given.
-    Event payloads have `deadline` and `status`: "ready" with what `_poll` gave, "error" with `error` and `message`, or
-    "deadline".
+    Event payloads have `deadline` and `status`: "ready" with what `_poll` gave, which may have another status of its own,
+    "error" with `error` and `message`, or "deadline".
     """
 
     def __init__(self, *, poll_interval: float, deadline: str, **kwargs: Any) -> None:

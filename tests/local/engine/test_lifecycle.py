@@ -127,6 +127,13 @@ def test_sigkill_of_the_deployment_leaves_no_process(lab: Lab, tmp_path: Path) -
     until(lambda: not any(alive(pid) for pid in pids))
 
 
+def test_no_two_runs_draw_the_same_random_numbers(lab: Lab) -> None:
+    """Their processes are forked from one, which has a state of its own."""
+    draw = "import random, numpy\ndbutils.notebook.exit(f'{random.random()} {numpy.random.rand()}')"
+    first, second = (lab.value(draw).split() for _ in range(2))
+    assert not set(first) & set(second)
+
+
 def test_close_ends_what_runs_and_start_begins_anew(lab: Lab) -> None:
     run = lab.begin("print('begun', flush=True)\nimport time\nwhile True: time.sleep(0.1)")
     until(lambda: "begun" in lab.last_log, 60)

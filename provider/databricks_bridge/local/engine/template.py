@@ -132,6 +132,10 @@ def _take_over(order: dict[str, Any]) -> None:
     sys.stdin = io.StringIO()
     os.environ.clear()
     os.environ.update(order["environment"])
+    # Python's own random numbers begin anew in a fork; numpy's go on where the template's are, the same for every notebook.
+    from numpy import random
+
+    random.seed()
 
 
 def _lead_a_group(pid: int) -> None:
