@@ -13,7 +13,6 @@ from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databricks_bridge.local.ports import Workspace
@@ -60,6 +59,10 @@ class Gate:
     def __init__(self, app: ASGIApp, workspace: Workspace, is_page: Callable[[str], bool]) -> None:
         self._app = app
         self._workspace = workspace
+        self._marks = [
+            (b"x-databricks-org-id", workspace.workspace_id.encode()),
+            (b"x-databricks-bridge", b"local workspace, not Databricks"),
+        ]
         self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,9 +72,7 @@ class Gate:
 
         async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["x-databricks-org-id"] = self._workspace.workspace_id
-                headers["x-databricks-bridge"] = "local workspace, not Databricks"
+                message["headers"] = [*message.get("headers", ()), *self._marks]
             await send(message)
 
         path: str = scope["path"]

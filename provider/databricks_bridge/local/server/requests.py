@@ -23,6 +23,10 @@ JOBS_VERSIONS = ("2.2", "2.1", "2.0")
 """The newest first, which is called most: routes are tried in order."""
 
 
+_BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+"""A request without either has no body (RFC 9112, section 6.3), and need not be waited for."""
+
+
 class Arguments:
     """The arguments of one request. Every getter raises InvalidParameterValue with the argument's name."""
 
@@ -95,7 +99,7 @@ Handler = Callable[[Workspace, Arguments], Mapping[str, Any]]
 async def read(request: Request) -> Arguments:
     """Raises MalformedRequest for a body that is not a JSON object, or too large."""
     values: dict[str, Any] = dict(request.query_params)
-    body = await request.body()
+    body = await request.body() if _BODY_HEADERS & {name for name, _ in request.scope["headers"]} else b""
     if len(body) > LARGEST_BODY_BYTES:
         raise MalformedRequest(f"Could not parse request object: the body is over {LARGEST_BODY_BYTES // 2**20} MiB")
     if body:
