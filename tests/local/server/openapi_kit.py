@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import requests
+from requests import PreparedRequest
+from requests.auth import AuthBase
 
 from databricks_bridge.local.deployment import Deployment, WorkspaceSpec, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
@@ -154,13 +156,24 @@ class Described:
     def sent(self, case: Any) -> Any:
         """The answer to the case, which must be one that is declared. Pages are called as by a browser that has signed in."""
         workspace = self.up.workspaces["ops"]
-        headers, cookies = {"authorization": f"Bearer {workspace.credentials.token}"}, {}
+        cookies = {}
+        # By the session: a broken case leaves its token out, and would be refused before anything else is looked at.
+        self.http.auth = _Bearer(workspace.credentials.token)
         if case.operation.definition.raw.get("security") == []:
-            headers, cookies = {}, {session.cookie_name(workspace): session.begin(workspace)}
-        options = {"headers": headers, "cookies": cookies, "allow_redirects": False, "session": self.http}
+            self.http.auth, cookies = None, {session.cookie_name(workspace): session.begin(workspace)}
+        options = {"cookies": cookies, "allow_redirects": False, "session": self.http}
         answer = case.call(base_url=workspace.host, **options)
         case.validate_response(answer, checks=_checks())
         return answer
+
+
+class _Bearer(AuthBase):
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, r: PreparedRequest) -> PreparedRequest:
+        r.headers["authorization"] = f"Bearer {self._token}"
+        return r
 
 
 def _checks() -> list[Any]:
