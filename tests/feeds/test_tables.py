@@ -105,7 +105,8 @@ async def test_a_hundred_who_wait_are_one_poll(feed: TableFeed) -> None:
     assert {found.version for found in await asyncio.gather(*(one.until(3, known=3) for one in waiters))} == {3}
     assert log.looks == [3]
     await eventually(lambda: len(log.looks) >= 5)
-    assert min(later - earlier for earlier, later in pairwise(log.at[1:])) > INTERVAL * 0.6
+    # A poll that a busy machine delayed may be followed sooner; as many polls as intervals have passed, and no more.
+    assert len(log.at) - 1 <= (log.at[-1] - log.at[0]) / INTERVAL + 1
     for one in waiters:
         one.leave()
     assert log.opened == 1

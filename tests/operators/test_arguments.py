@@ -10,11 +10,11 @@ from airflow.sdk import DAG, XComArg, task, task_group
 from databricks_bridge import DatabricksIncrementalRunOperator
 from databricks_bridge.core.errors import InvalidArgument, LedgerError, NotFound
 from databricks_bridge.core.parameters import of_run
-from tests.operators.conftest import DELAYS, Bench
+from tests.operators.conftest import DELAYS, SOON, Bench
 
 
 def operator(**arguments: Any) -> DatabricksIncrementalRunOperator:
-    given: dict[str, Any] = {"task_id": "t", "subscription": DELAYS, "job_name": "gold"}
+    given: dict[str, Any] = {"task_id": "t", "subscription": DELAYS, "job_name": "gold", "poll_interval": SOON}
     return DatabricksIncrementalRunOperator(**(given | arguments))
 
 
@@ -170,7 +170,12 @@ def test_E13_a_mapped_operator_unmaps_into_instances_of_their_own(bench: Bench) 
     bench.commit()
     with DAG("d"):
         mapped: Any = DatabricksIncrementalRunOperator.partial(
-            task_id="t", subscription=DELAYS, databricks_conn_id="gold", job_name="gold", inlets=[DELAYS.asset]
+            task_id="t",
+            subscription=DELAYS,
+            databricks_conn_id="gold",
+            job_name="gold",
+            inlets=[DELAYS.asset],
+            poll_interval=SOON,
         ).expand(range=[{"flights": [-1, 0]}, {"flights": [0, 1]}])
     assert mapped.inlets == [DELAYS.asset]
     for index, bounds in enumerate(({"flights": [-1, 0]}, {"flights": [0, 1]})):
