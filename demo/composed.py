@@ -2,17 +2,22 @@
 
     docker compose exec local python -m demo.composed
 
-It kills nothing, and may be run again: what has landed is not landed twice, and the proof is computed anew.
+It kills nothing, and may be run again: what has landed is not landed twice, and the proof is computed anew. A service of
+Airflow that is away meanwhile, because it is started anew, is waited for.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import httpx
+
+from databricks_bridge.local.managing import landed_waves
 from demo import evidence, history, waves
 from demo.airflow_api import AirflowApi
 from demo.airflow_home import USER
@@ -25,6 +30,8 @@ from demo.watch import DagWatch, Watch
 PLACES = Places(Path("/lab"))
 PASSWORD = Path("/secrets/admin")
 AIRFLOW = "http://api-server:8080"
+LOGS = Path("/opt/airflow/logs")
+"""In the containers of Airflow."""
 PATIENCE = 400
 SAY_EVERY = 10.0
 
@@ -36,12 +43,12 @@ def main() -> int:
         airflow = AirflowApi(AIRFLOW, USER, PASSWORD.read_text().strip())
         landed = [*waves.STORY, *(wave for wave in waves.LATER if _landed(found, wave))]
         watch = Watch(PLACES, found, landed)
-        dags = DagWatch(airflow, Path("logs"))
+        meanwhile = _meanwhile(watch, airflow, DagWatch(airflow, LOGS))
         for wave in waves.STORY:
-            _land(found, wave, _meanwhile(watch, dags))
-        wait_until(
-            lambda: watch.unsettled() is None, "all that landed to reach gold", PATIENCE, _meanwhile(watch, dags)
-        )
+            _land(found, wave, meanwhile)
+        wait_until(lambda: watch.unsettled() is None, "all that landed to reach gold", PATIENCE, meanwhile)
+        wait_until(lambda: not airflow.unhealthy(), "all of Airflow to be healthy", PATIENCE, meanwhile)
+        DagWatch(airflow, LOGS).check()
         facts = evidence.gather(PLACES, found, airflow, landed)
     except (DemoFailed, OSError) as failure:
         print(failure, file=sys.stderr)
@@ -75,10 +82,18 @@ def _shown(facts: Facts, verdict: Verdict) -> Iterator[str]:
 def _land(found: Mapping[str, Workspace], wave: int, meanwhile: Callable[[], None]) -> None:
     if _landed(found, wave):
         print(f"wave {wave} has landed before", flush=True)
+        remember(PLACES.local, wave)
         return
     before = _committed(found)
     print(f"wave {wave}: {waves.land(dict(found), wave)} files in ops and met", flush=True)
+    remember(PLACES.local, wave)
     wait_until(lambda: _committed(found) > before, f"a gold run after wave {wave}", PATIENCE, meanwhile)
+
+
+def remember(home: Path, wave: int) -> None:
+    """`databricks-bridge local wave` and the pages go on after this wave."""
+    if landed_waves(home) < wave:
+        (home / "waves.json").write_text(json.dumps({"landed": wave}))
 
 
 def _landed(found: Mapping[str, Workspace], wave: int) -> bool:
@@ -110,18 +125,35 @@ def _committed(found: Mapping[str, Workspace]) -> int:
     return sum(succeeded(run) for run in found["analytics"].runs(GOLD_JOB))
 
 
-def _meanwhile(watch: Watch, dags: DagWatch) -> Callable[[], None]:
+def _meanwhile(watch: Watch, airflow: AirflowApi, dags: DagWatch) -> Callable[[], None]:
     """Says now and then how far it is, and fails when a DAG run has failed."""
     said = time.monotonic()
 
     def tell() -> None:
         nonlocal said
-        dags.check()
+        away = look(airflow, dags)
         if time.monotonic() - said >= SAY_EVERY:
             said = time.monotonic()
-            print(f"  {watch.describe()}", flush=True)
+            waiting = f"Airflow's {', '.join(away)} not healthy; " if away else ""
+            print(f"  {waiting}{watch.describe()}", flush=True)
 
     return tell
+
+
+def look(airflow: AirflowApi, dags: DagWatch) -> list[str]:
+    """The components of Airflow that are away. Raises DemoFailed when a DAG run has failed."""
+    away = airflow.unhealthy()
+    if not away:
+        try:
+            dags.check()
+        except httpx.TransportError:
+            return ["api-server"]
+        except DemoFailed:
+            # An answer of 500 is none while Postgres is away.
+            away = airflow.unhealthy()
+            if not away:
+                raise
+    return away
 
 
 if __name__ == "__main__":
