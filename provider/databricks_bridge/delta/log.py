@@ -22,6 +22,7 @@ from databricks_bridge.delta.look import Look
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
 from databricks_bridge.delta.names import offset
 from databricks_bridge.delta.segment import Segment, collect
+from databricks_bridge.delta.turn import Turn
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -62,6 +63,8 @@ class DeltaLog:
     `where` names the table in messages; `table_id` is passed on in the answers. `now` (aware) is injected for tests.
     """
 
+    __slots__ = ("_listed_at", "_looked_at", "_now", "_open_store", "_seen", "_table_id", "_turn", "_where")
+
     def __init__(
         self,
         open_store: Callable[[], Awaitable[ObjectStore]],
@@ -73,7 +76,7 @@ class DeltaLog:
         self._open_store, self._where, self._table_id, self._now = open_store, where, table_id, now
         self._seen: _Seen | None = None
         self._listed_at = self._looked_at = datetime.min.replace(tzinfo=UTC)
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
 
     def __repr__(self) -> str:
         return f"DeltaLog({self._where!r})"

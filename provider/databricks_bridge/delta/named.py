@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from databricks_bridge.delta.identifiers import plain, split
 from databricks_bridge.delta.locations import Kind, Location, parse_location
 from databricks_bridge.delta.log import DeltaLog
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
+from databricks_bridge.delta.turn import Turn
 from databricks_bridge.delta.vending import TableStore
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class NamedTable:
         region_of: Callable[[str], Awaitable[str | None]],
     ) -> None:
         self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._check_at: datetime | None = None
         self._place: tuple[str, Location] | None = None
         self._store: TableStore | None = None

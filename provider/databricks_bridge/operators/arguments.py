@@ -7,7 +7,6 @@ from typing import Any
 
 from airflow.sdk import XComArg
 
-from databricks_bridge.core.bounds import bounds_of, check_sources
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.parameters import check_own
 from databricks_bridge.core.sources import Source, check_job
@@ -64,6 +63,9 @@ def check_range(value: object, sources: Sequence[Source]) -> None:
     """Raise InvalidArgument for a `range` that cannot work, as far as that is known now."""
     if value is None:
         return
+    # Imported where it is used: most DAG files have no range, and every one pays for what this module imports.
+    from databricks_bridge.core.bounds import bounds_of, check_sources
+
     check_sources(sources)
     parts = [value, *(value.values() if isinstance(value, Mapping) else ())]
     parts += [one for part in parts if isinstance(part, list | tuple) for one in part]
@@ -75,6 +77,8 @@ def bounds_or_none(value: object, sources: Sequence[Source]) -> dict[str, tuple[
     """`range` after rendering; None, or text that says null, is no range. Raises InvalidArgument."""
     if value is None or (isinstance(value, str) and value.strip() == "null"):
         return None
+    from databricks_bridge.core.bounds import bounds_of
+
     return bounds_of(value, sources)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.errors import InvalidArgument
@@ -11,7 +11,7 @@ from databricks_bridge.core.positions import BEFORE_FIRST
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.operators.arguments import is_late
 from databricks_bridge.sensors.since import check_since, since_of
-from databricks_bridge.sensors.waiting import Answer, WaitingSensor
+from databricks_bridge.sensors.waiting import DEFAULT_DEFERRABLE, DEFAULT_TIMEOUT, POKE_SECONDS, Answer, WaitingSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -39,9 +39,13 @@ class DeltaVersionSensor(WaitingSensor):
         databricks_conn_id: str = "databricks_default",
         newer_than: int | str | None = None,
         since: datetime | str | None = None,
+        deferrable: bool = DEFAULT_DEFERRABLE,
+        poke_interval: timedelta | float = POKE_SECONDS,
+        timeout: timedelta | float | None = DEFAULT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
+        self.deferrable = deferrable
         if newer_than is not None and since is not None:
             raise InvalidArgument("DeltaVersionSensor takes newer_than or since, not both")
         check_since(since)

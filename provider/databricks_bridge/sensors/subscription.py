@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.assets.inlets import with_inlet
-from databricks_bridge.sensors.waiting import Answer, WaitingSensor
+from databricks_bridge.sensors.waiting import DEFAULT_DEFERRABLE, DEFAULT_TIMEOUT, POKE_SECONDS, Answer, WaitingSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,9 +33,13 @@ class DatabricksSubscriptionSensor(WaitingSensor):
         self,
         *,
         subscription: Subscription,
+        deferrable: bool = DEFAULT_DEFERRABLE,
+        poke_interval: timedelta | float = POKE_SECONDS,
+        timeout: timedelta | float | None = DEFAULT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**with_inlet(kwargs, subscription))
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **with_inlet(kwargs, subscription))
+        self.deferrable = deferrable
         self.subscription = subscription
         self._record: Record | None = None
 

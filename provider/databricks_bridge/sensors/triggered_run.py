@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.sources import check_job, check_text, normalised_run_state, normalised_triggers
 from databricks_bridge.operators.arguments import is_late, job_of_arguments
 from databricks_bridge.sensors.since import check_since, since_of
-from databricks_bridge.sensors.waiting import Answer, WaitingSensor
+from databricks_bridge.sensors.waiting import DEFAULT_DEFERRABLE, DEFAULT_TIMEOUT, POKE_SECONDS, Answer, WaitingSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,9 +40,13 @@ class DatabricksTriggeredRunSensor(WaitingSensor):
         triggers: Iterable[str] = frozenset({"FILE_ARRIVAL", "TABLE"}),
         run_state: Iterable[str] = frozenset({"SUCCESS"}),
         since: datetime | str | None = None,
+        deferrable: bool = DEFAULT_DEFERRABLE,
+        poke_interval: timedelta | float = POKE_SECONDS,
+        timeout: timedelta | float | None = DEFAULT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
+        self.deferrable = deferrable
         if is_late(job_id) or is_late(job_name):
             check_job(job_id, None if job_name is None else "known later", type(self).__name__)
         else:
