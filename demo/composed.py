@@ -17,7 +17,6 @@ from pathlib import Path
 
 import httpx
 
-from databricks_bridge.local.managing import landed_waves
 from demo import evidence, history, waves
 from demo.airflow_api import AirflowApi
 from demo.airflow_home import USER
@@ -92,8 +91,9 @@ def _land(found: Mapping[str, Workspace], wave: int, meanwhile: Callable[[], Non
 
 def remember(home: Path, wave: int) -> None:
     """`databricks-bridge local wave` and the pages go on after this wave."""
-    if landed_waves(home) < wave:
-        (home / "waves.json").write_text(json.dumps({"landed": wave}))
+    kept = home / "waves.json"
+    if not kept.exists() or json.loads(kept.read_text())["landed"] < wave:
+        kept.write_text(json.dumps({"landed": wave}))
 
 
 def _landed(found: Mapping[str, Workspace], wave: int) -> bool:
