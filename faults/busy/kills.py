@@ -33,7 +33,6 @@ REST_SECONDS = (0.1, 2.0)
 UP_SECONDS, YOUNG_SECONDS = (0.05, 3.0), (0.0, 0.4)
 """How long after it has come up the workspace is killed; and, one time in five, after it was started."""
 PAUSE_SECONDS = 0.03
-SETTLE_SECONDS = 60.0
 
 
 @dataclass
@@ -89,7 +88,7 @@ def play(home: Path, kills: int, chance: random.Random) -> Told:
                 server.start()
             server.wait()
         until = now_ms()
-        _settle(world)
+        world.settle(PAUSE_SECONDS)
         # What would fire a second time has, by now.
         time.sleep(server.interval * 4)
         world.look_at_all()
@@ -105,16 +104,6 @@ def _live(world: World, seconds: float, *, up: bool = True) -> None:
         world.change()
         if up:
             world.look()
-        time.sleep(PAUSE_SECONDS)
-
-
-def _settle(world: World) -> None:
-    """Until all that came has been answered and has ended, or not in time, which the account tells."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline:
-        world.look_at_all()
-        if world.quiet:
-            return
         time.sleep(PAUSE_SECONDS)
 
 

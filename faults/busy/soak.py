@@ -34,7 +34,6 @@ WARM_UP = 0.2
 EACH_END = 5
 """Samples that stand for the state after the warm-up, and as many for that at the end: the median of each."""
 LOOK_SECONDS = 0.25
-SETTLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def soak(home: Path, seconds: float, chance: random.Random) -> list[Figure]:
             time.sleep(LOOK_SECONDS)
         cores = (cpu_seconds(server.pid) - cpu) / (time.monotonic() - began)
         until = now_ms() - PERIOD_SECONDS * 1000
-        _settle(world)
+        world.settle(LOOK_SECONDS)
         # A second run of what has fired would come with the next looks.
         time.sleep(server.interval * 3)
         world.look_at_all()
@@ -101,15 +100,6 @@ def soak(home: Path, seconds: float, chance: random.Random) -> list[Figure]:
         Figure("tasks more", max(0, end.tasks - warm.tasks), most=5),
         Figure("bytes of the store for each byte of its rows", file / sum(size for _, size in rows), most=1.5),
     ]
-
-
-def _settle(world: World) -> None:
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline:
-        world.look_at_all()
-        if world.quiet:
-            return
-        time.sleep(LOOK_SECONDS)
 
 
 def _sample(server: Server, world: World) -> Sample:

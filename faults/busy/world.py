@@ -23,6 +23,7 @@ from faults.busy.server import WORKSPACE
 
 Json = dict[str, Any]
 LOOK_SECONDS = 60.0
+SETTLE_SECONDS = 60.0
 READY_WITHIN = 60.0
 SEEN_AGAIN_MS = 3000
 """A run may be listed so long after its start time."""
@@ -235,6 +236,15 @@ class World:
     def quiet(self) -> bool:
         """Whether everything that came has been answered, and what it started has ended."""
         return all(_answered(watch) and len(watch.ends) == len(watch.runs) for watch in self.watches)
+
+    def settle(self, pause: float) -> None:
+        """Until all that came has been answered and has ended, or not in time, which the account tells."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            self.look_at_all()
+            if self.quiet:
+                return
+            time.sleep(pause)
 
     def account(self, until: int) -> Account:
         """What was due up to now against the runs, schedules up to `until`."""

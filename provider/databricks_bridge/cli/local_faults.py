@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.cli.running import Report
-from databricks_bridge.core.errors import InvalidArgument, Unavailable, WorkspaceError
+from databricks_bridge.core.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from databricks_bridge.cli.parser import Commands
@@ -105,49 +103,17 @@ def seconds(text: str) -> float:
 
 
 async def _call(options: Namespace, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    from databricks_bridge.local.managing import home_of
-
-    workspace = _workspace(home_of(options), options.workspace)
-    return await asyncio.to_thread(_asked, method, workspace, path, body)
+    return await asyncio.to_thread(_asked, options, method, path, body)
 
 
-def _workspace(home: Path, name: str | None) -> Mapping[str, str | None]:
-    file = home / "deployment.json"
-    try:
-        described = json.loads(file.read_text())
-        known: dict[str, Mapping[str, str]] = described["workspaces"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidArgument(
-            f"{file} cannot be read ({type(error).__name__}): is a local deployment up with this --home?"
-        ) from None
-    wanted = name or (next(iter(known)) if len(known) == 1 else None)
-    if wanted not in known:
-        raise InvalidArgument(f"--workspace {name or 'is missing'}: give one of {', '.join(sorted(known))}")
-    return {**known[wanted], "ca_file": described.get("ca_file")}
+def _asked(options: Namespace, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
+    from databricks_bridge.local.managing import chosen, find, home_of
 
-
-def _asked(
-    method: str, workspace: Mapping[str, str | None], path: str, body: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    from ssl import create_default_context
-    from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
-
-    request = Request(
-        f"{workspace['host']}/local/faults{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        method=method,
-        headers={"Authorization": f"Bearer {workspace['token']}"},
-    )
-    try:
-        context = create_default_context(cafile=workspace["ca_file"]) if workspace["ca_file"] else None
-        with urlopen(request, timeout=30, context=context) as answer:
-            return dict(json.loads(answer.read()))
-    except HTTPError as error:
-        message = json.loads(error.read() or b"{}").get("message", error.reason)
-        raise WorkspaceError(f"the fault was refused: {message}", status=error.code) from None
-    except URLError as error:
-        raise Unavailable(f"{workspace['host']} does not answer ({error.reason}); is the deployment up?") from None
+    home = home_of(options)
+    found = find(home)
+    if found is None:
+        raise InvalidArgument(f"nothing runs in {home}: is a local deployment up with this --home?")
+    return chosen(found.workspaces(), options.workspace).call(method, f"/local/faults{path}", body)
 
 
 def _line(fault: Mapping[str, Any]) -> str:

@@ -10,13 +10,13 @@ import asyncio
 import heapq
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
 from databricks_bridge.core.errors import BridgeError, Unavailable
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.delta.model import CommitSummary, LatestVersion, VersionSource
+from databricks_bridge.delta.turn import Turn
 from databricks_bridge.feeds.rounds import Bell, Timing, again, in_background
 
 log = logging.getLogger(__name__)
@@ -48,25 +48,13 @@ class Watched:
     reopen_at: float = 0.0
     first_known: int | None = None
     first: asyncio.Event | None = None
-    at_work: asyncio.Future[None] | None = None
+    turn: Turn = field(default_factory=Turn)
     look: asyncio.Task[None] | None = None
 
     @property
     def interval(self) -> float:
         """Seconds between two looks: as often as the most eager wants it."""
         return min(bell.interval for bell in self.bells)
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One at a time asks the source. No lock is kept between the looks: there may be very many tables."""
-        while self.at_work is not None:
-            await asyncio.wait({self.at_work})
-        self.at_work = asyncio.get_running_loop().create_future()
-        try:
-            yield
-        finally:
-            over, self.at_work = self.at_work, None
-            over.set_result(None)
 
     async def opened(self) -> VersionSource:
         if self.source is None:
@@ -148,7 +136,7 @@ class TableFeed:
             await self._reopen(watched)
         if (found := watched.answer(known)) is not None:
             return found[0]
-        async with self._slots, watched.turn():
+        async with self._slots, watched.turn:
             # with the turn held no look changes what these answers are of
             if (found := watched.answer(known)) is None:
                 found = (await (await watched.opened()).latest(known),)
@@ -161,7 +149,7 @@ class TableFeed:
         if now < watched.reopen_at or not watched.bells:
             return
         watched.reopen_at = now + watched.interval
-        async with self._slots, watched.turn():
+        async with self._slots, watched.turn:
             watched.source = None
             watched.take(None, await (await watched.opened()).latest(None))
 
@@ -197,7 +185,7 @@ class TableFeed:
         """One look, in a slot that is taken. Nothing that a source does ends the feed."""
         moved = False
         try:
-            async with watched.turn():
+            async with watched.turn:
                 source = await watched.opened()
                 known = watched.first_known if watched.last is None else watched.last.version
                 moved = watched.take(known, await source.latest(known))

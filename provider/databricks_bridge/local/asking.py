@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from databricks_bridge.core.errors import BridgeError, InvalidArgument
-from databricks_bridge.local.managing import DEFAULT_FILE, DONE, FAILED, USAGE, Found, running
+from databricks_bridge.local.managing import DONE, Found, chosen, exit_code, parser_of, running
 from databricks_bridge.local.rest import Rest
 
 Answer = tuple[Any, list[str]]
@@ -18,17 +17,12 @@ Answer = tuple[Any, list[str]]
 
 def main(argv: Sequence[str]) -> int:
     """`argv` begins with the word; the exit code: 0 done, 1 nothing runs or it was refused, 2 a call that cannot work."""
-    try:
-        options = _parser(argv[0]).parse_args(argv[1:])
-        value, lines = _DOES[argv[0]](options, running(options))
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    except InvalidArgument as error:
-        print(f"databricks-bridge local: {error}", file=sys.stderr)
-        return USAGE
-    except BridgeError as error:
-        print(f"databricks-bridge local: {error}", file=sys.stderr)
-        return FAILED
+    return exit_code(lambda: _said(argv))
+
+
+def _said(argv: Sequence[str]) -> int:
+    options = _parser(argv[0]).parse_args(argv[1:])
+    value, lines = _DOES[argv[0]](options, running(options))
     print(json.dumps(value, indent=2) if options.json else "\n".join(lines))
     return DONE
 
@@ -84,11 +78,7 @@ def _line(trigger: Mapping[str, Any]) -> str:
 
 
 def _chosen(options: argparse.Namespace, found: Found) -> Rest:
-    known = found.workspaces()
-    name = options.workspace or (next(iter(known)) if len(known) == 1 else None)
-    if name not in known:
-        raise InvalidArgument(f"--workspace {name or 'is missing'}: give one of {', '.join(sorted(known)) or 'none'}")
-    return known[name]
+    return chosen(found.workspaces(), options.workspace)
 
 
 def _parser(word: str) -> argparse.ArgumentParser:
@@ -98,9 +88,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
         "test-trigger": "what the triggers of a job would do now, and why; it starts nothing",
         "model-event": "say that something happened to a model: there is no registry here",
     }
-    parser = argparse.ArgumentParser(prog=f"databricks-bridge local {word}", description=texts[word])
-    parser.add_argument("--file", help=f"the lab file (default {DEFAULT_FILE}, unless --home is given)")
-    parser.add_argument("--home", help="the deployment's folder")
+    parser = parser_of(word, texts[word])
     parser.add_argument("--json", action="store_true", help="print JSON")
     if word != "switch":
         parser.add_argument("--workspace", metavar="NAME", help="this one alone, or which where there are several")

@@ -46,9 +46,14 @@ class Found:
 
 def main(argv: Sequence[str]) -> int:
     """`argv` begins with the word; the exit code: 0 done, 1 nothing runs or it failed, 2 a call that cannot work."""
+    does = {"down": _down, "status": _status, "logs": _logs, "wave": _wave}[argv[0]]
+    return exit_code(lambda: does(_parser(argv[0]).parse_args(argv[1:])))
+
+
+def exit_code(work: Callable[[], int]) -> int:
+    """What `work` returns, or the code of the error that ended it, which is said on standard error."""
     try:
-        options = _parser(argv[0]).parse_args(argv[1:])
-        return {"down": _down, "status": _status, "logs": _logs, "wave": _wave}[argv[0]](options)
+        return work()
     except SystemExit as ended:
         return int(ended.code or 0)
     except InvalidArgument as error:
@@ -73,6 +78,14 @@ def find(home: Path) -> Found | None:
     except FileNotFoundError:
         pass
     return None
+
+
+def chosen(known: Mapping[str, Rest], name: str | None) -> Rest:
+    """The workspace of this name, or the only one. Raises InvalidArgument, with the names that there are."""
+    wanted = name or (next(iter(known)) if len(known) == 1 else None)
+    if wanted is None or wanted not in known:
+        raise InvalidArgument(f"--workspace {name or 'is missing'}: give one of {', '.join(sorted(known)) or 'none'}")
+    return known[wanted]
 
 
 def ready_file(home: Path) -> Path:
@@ -247,6 +260,14 @@ def _lines(file: Path, tail: int, follow: Callable[[], bool] | None) -> Iterator
             time.sleep(_PAUSE_SECONDS)
 
 
+def parser_of(word: str, text: str) -> argparse.ArgumentParser:
+    """The command line of a word of `local`, with the options that say which deployment; see `home_of`."""
+    parser = argparse.ArgumentParser(prog=f"databricks-bridge local {word}", description=text)
+    parser.add_argument("--file", help=f"the lab file (default {DEFAULT_FILE}, unless --home is given)")
+    parser.add_argument("--home", help="the deployment's folder")
+    return parser
+
+
 def _parser(word: str) -> argparse.ArgumentParser:
     texts = {
         "down": "stop a deployment; its home keeps everything",
@@ -254,9 +275,7 @@ def _parser(word: str) -> argparse.ArgumentParser:
         "logs": "what a detached deployment says",
         "wave": "land the next wave of files of the lab file, or the one of that number",
     }
-    parser = argparse.ArgumentParser(prog=f"databricks-bridge local {word}", description=texts[word])
-    parser.add_argument("--file", help=f"the lab file (default {DEFAULT_FILE}, unless --home is given)")
-    parser.add_argument("--home", help="the deployment's folder")
+    parser = parser_of(word, texts[word])
     if word == "down":
         parser.add_argument("--timeout", type=float, default=STOP_SECONDS, metavar="SECONDS", help="then it is killed")
     if word == "status":

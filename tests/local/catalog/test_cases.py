@@ -83,12 +83,13 @@ def test_F01_every_reader_finds_the_same_version_or_is_told_which_path_it_lacks(
     home, location = str(deployment.layout.home), ops.tables.get(FLIGHTS).storage_location
     (tmp_path / "mount").symlink_to(deployment.layout.home)  # the same disk under another name
     table.chmod(0o555)
-    command = [sys.executable, "-c", ELSEWHERE, location]
+    elsewhere = subprocess.run([sys.executable, "-c", ELSEWHERE, location], cwd="/", capture_output=True, text=True)
+    assert elsewhere.returncode == 0, elsewhere.stderr
     found = {
         "as it is": version(deployment),
         "slashes at the end": version(deployment, location, f"{location}//"),
         "mounted elsewhere": version(deployment, home, str(tmp_path / "mount")),
-        "another process": int(subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout),
+        "another process": int(elsewhere.stdout),
     }
     assert set(found.values()) == {2}, found
     with pytest.raises(NotFound) as missing:

@@ -84,18 +84,8 @@ class Controller:
 
     async def close(self) -> None:
         """End the controller and the JVM: in order, and after 15 s by force."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._process.wait()
-        except TimeoutError:
-            pass
-        finally:
-            # The JVM is in the controller's process group.
-            kill_group(self._process.pid)
-            await self._process.wait()
-            await self._reader
+        # The JVM is in the controller's process group.
+        await end_in_order(self._process, self._reader)
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
@@ -121,6 +111,24 @@ class Controller:
             log.seek(max(0, self._log.stat().st_size - LOG_TAIL))
             tail = log.read().decode(errors="replace").strip()
         return EngineError(f"The Spark engine has ended; the end of {self._log}:\n{tail}")
+
+
+async def end_in_order(process: Process, reader: asyncio.Task[None]) -> None:
+    """Close the child's input, which tells it to end; after `END_TIMEOUT`, and for what it leaves behind, kill its group.
+
+    `reader` reads its output, and is waited for.
+    """
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(END_TIMEOUT):
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        kill_group(process.pid)
+        await process.wait()
+        await reader
 
 
 def kill_group(leader: int) -> None:

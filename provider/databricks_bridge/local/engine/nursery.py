@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.engine.errors import EngineError
-from databricks_bridge.local.engine.jvm import END_TIMEOUT, kill_group, python_environment
+from databricks_bridge.local.engine.jvm import end_in_order, kill_group, python_environment
 
 
 class NotebookProcess:
@@ -73,17 +73,7 @@ class Nursery:
 
     async def close(self) -> None:
         """End the template and whatever it has forked."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(END_TIMEOUT):
-                await self._process.wait()
-        except TimeoutError:
-            pass
-        finally:
-            kill_group(self._process.pid)
-            await self._process.wait()
-            await self._reader
+        await end_in_order(self._process, self._reader)
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
