@@ -19,12 +19,14 @@ from databricks_bridge.local.deployment import Deployment
 from databricks_bridge.workspace.client import Workspace
 
 FLIGHTS = "main.silver.flights"
+# It ends as Airflow's task processes do: while Python shuts down, obstore's threads may abort it (pyo3-async-runtimes 40).
 ELSEWHERE = """
-import asyncio, sys
+import asyncio, os, sys
 from databricks_bridge.delta.resolve import open_table
 async def version():
     return (await (await open_table(None, sys.argv[1])).latest()).version
-print(asyncio.run(version()))
+print(asyncio.run(version()), flush=True)
+os._exit(0)
 """
 LOCATIONS = ["file:/x", "file:///x", "/x", "s3://b/x", "abfss://c@a/x", "dbfs:/x", "/Volumes/c/s/v/x", "x/y", "C:\\x"]
 
