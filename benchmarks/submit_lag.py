@@ -16,7 +16,7 @@ from statistics import median
 
 from benchmarks.bare_watch import noted
 from benchmarks.figures import Figure, number
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.policy import Policy
 from databricks_bridge.core.record import Target
 from databricks_bridge.core.sources import DeltaTable

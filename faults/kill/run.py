@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.sources import DeltaTable
 from demo.places import Places
 from faults.checker import Evidence, Verdict, judge, newest_data

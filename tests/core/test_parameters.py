@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
-from databricks_bridge.core.parameters import check_own, names_of, of_run, ranges_of, render
+from databricks_bridge.core.parameter_names import check_own, names_of
+from databricks_bridge.core.parameters import of_run, ranges_of, render
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import TriggeredRuns
 from tests.core.builders import FLIGHTS, WEATHER, aliases, at, run_ids

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.policy import Policy
 from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.sources import DeltaTable, Start

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from databricks_bridge.core.errors import NotFound
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.local.fake_notebooks import FakeNotebooks, NotebookCall
 from databricks_bridge.local.layout import Layout

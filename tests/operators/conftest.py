@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from databricks_bridge import DatabricksIncrementalRunOperator, DeltaTable, Subscription
-from databricks_bridge.core.parameters import names_of, of_run
+from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import Record, record_from_json
 from databricks_bridge.ledgers.airflow import KEY

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core.errors import RunFailed
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from tests.local.local_kit import write_notebook
 from tests.operators.conftest import SOURCE, Bench
 

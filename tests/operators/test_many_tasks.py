@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from databricks_bridge.core.errors import RunFailed
-from databricks_bridge.core.parameters import names_of
+from databricks_bridge.core.parameter_names import names_of
 from tests.local.local_kit import OK, failure, write_notebook
 from tests.operators.conftest import SOURCE, Bench
 

@@ -8,7 +8,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from databricks_bridge import DatabricksIncrementalRunOperator, Subscription, TriggeredRuns
-from databricks_bridge.core.parameters import names_of, of_run
+from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.positions import RunsPosition
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from tests.local.local_kit import OK, Api, client, eventually, failure, write_notebook

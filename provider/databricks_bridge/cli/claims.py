@@ -9,7 +9,8 @@ from databricks_bridge.cli.session import Session
 from databricks_bridge.cli.status import all_records, claim_line, expected_time, is_stuck
 from databricks_bridge.core.errors import ClaimError, InvalidArgument, NotFound
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameters import TOKEN, of_run
+from databricks_bridge.core.parameter_names import TOKEN
+from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.repair import Verdict, needs_a_person, resolved
 from databricks_bridge.workspace.client import Workspace

@@ -17,6 +17,7 @@ from databricks_bridge.core.acts import RunSeen
 from databricks_bridge.core.bounds import Bounds
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
 from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.parameter_names import RANGES, TOKEN
 from databricks_bridge.core.pending import Finding, TableFinding
 from databricks_bridge.core.positions import Range, TablePosition
 from databricks_bridge.core.record import Claim, Target
@@ -79,7 +80,7 @@ class Backfill:
         number = given.get("bridge_generation", "")
         if given.get("bridge_epoch") != EPOCH or not number.isdecimal():
             return None
-        return int(number) if given.get(parameters.TOKEN) == self.token(int(number)) else None
+        return int(number) if given.get(TOKEN) == self.token(int(number)) else None
 
     def ran(self, seen: RunSeen) -> Claim:
         """The claim as the run itself shows it. Raises BadAnswer for a run that is not of this backfill."""
@@ -87,7 +88,7 @@ class Backfill:
         if generation is None:
             raise BadAnswer(
                 f"run {seen.run_id} of {self.target} does not carry the token of this backfill; the job must declare "
-                f"the job parameters {parameters.TOKEN}, bridge_epoch, bridge_generation and {parameters.RANGES}"
+                f"the job parameters {TOKEN}, bridge_epoch, bridge_generation and {RANGES}"
             )
         ranges = parameters.ranges_of(seen.parameters, {})
         epoch = datetime.fromtimestamp(0).astimezone()

@@ -14,15 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
+from databricks_bridge.core.parameter_names import FULL_REBUILD, OF_EVERY_CLAIM, RANGES, SUBSCRIPTION, TOKEN
 from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, position_from_json
-from databricks_bridge.core.sources import DeltaTable, Source
-
-TOKEN = "bridge_token"
-RANGES = "bridge_ranges"
-SUBSCRIPTION = "bridge_subscription"
-FULL_REBUILD = "bridge_full_rebuild"
-_RESERVED = "bridge_"
-_OF_EVERY_CLAIM = frozenset({SUBSCRIPTION, "bridge_epoch", "bridge_generation", TOKEN, RANGES, FULL_REBUILD})
 
 
 def render(
@@ -48,34 +41,9 @@ def render(
     return tuple(sorted((ours | dict(own)).items()))
 
 
-def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
-    """Every parameter name that a claim on these sources will send; the job has to declare them."""
-    names = {*_OF_EVERY_CLAIM, *own}
-    for source in sources:
-        if isinstance(source, DeltaTable):
-            names |= {f"{source.alias}_table", f"{source.alias}_start", f"{source.alias}_end"}
-        else:
-            names.add(f"{source.alias}_run_ids")
-    return names
-
-
 def names_of_ranges(ranges: Iterable[Range]) -> set[str]:
     """The parameter names that a claim on these ranges sets itself."""
-    return set(_OF_EVERY_CLAIM).union(*map(_named, ranges))
-
-
-def check_own(own: object, sources: Iterable[Source] = ()) -> None:
-    """Raise InvalidArgument for author's parameters that a claim on these sources can never carry."""
-    if not isinstance(own, Mapping):
-        raise InvalidArgument(f"job_parameters is {type(own).__name__}; give a mapping of name to text")
-    set_by_claim = names_of(sources, ())
-    for name, value in own.items():
-        if name.startswith(_RESERVED):
-            raise InvalidArgument(f"job_parameters has {name!r}; names that begin with {_RESERVED} belong to the claim")
-        if name in set_by_claim:
-            raise InvalidArgument(f"job_parameters has {name!r}, which the claim itself sets; rename, or give alias=")
-        if not isinstance(value, str):
-            raise InvalidArgument(f"job_parameters[{name!r}] is {type(value).__name__}; the Jobs API takes strings")
+    return set(OF_EVERY_CLAIM).union(*map(_named, ranges))
 
 
 def of_run(run: Mapping[str, Any]) -> dict[str, str]:

@@ -49,6 +49,7 @@ from databricks_bridge.core.errors import (
     RunFailed,
 )
 from databricks_bridge.core.outcomes import Ending, Outcome
+from databricks_bridge.core.parameter_names import RANGES, TOKEN
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import Range, covers
 from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
@@ -217,10 +218,10 @@ def _adopted(plan: Plan, memory: Memory, observation: Observation, now: datetime
     if isinstance(observation, RunGone):
         return _gone(plan, memory, observation.run_id, now)
     seen = expect(observation, RunSeen)
-    if seen.parameters.get(parameters.TOKEN) != claim.token:
+    if seen.parameters.get(TOKEN) != claim.token:
         raise BadAnswer(
             f"run {seen.run_id} of {claim.target} does not carry the token of its claim; the job must declare the "
-            f"job parameters {parameters.TOKEN} and {parameters.RANGES}"
+            f"job parameters {TOKEN} and {RANGES}"
         )
     ranges = parameters.ranges_of(seen.parameters, {one.alias: one.name for one in claim.ranges})
     if _starts(ranges) != _starts(claim.ranges):

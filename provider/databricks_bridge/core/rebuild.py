@@ -10,7 +10,8 @@ from typing import Any
 from databricks_bridge.core.backfill import EPOCH as BACKFILL
 from databricks_bridge.core.errors import BadAnswer, ClaimError, LedgerLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameters import SUBSCRIPTION, of_run, ranges_of
+from databricks_bridge.core.parameter_names import SUBSCRIPTION
+from databricks_bridge.core.parameters import of_run, ranges_of
 from databricks_bridge.core.positions import Position, Range, TablePosition, merge
 from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.repair import Reason, shown

@@ -16,7 +16,8 @@ from databricks_bridge.core.cancelling import cancelled, is_run_of
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameters import SUBSCRIPTION, TOKEN, names_of, of_run
+from databricks_bridge.core.parameter_names import SUBSCRIPTION, TOKEN, names_of
+from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.steps import Step

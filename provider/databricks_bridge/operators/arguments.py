@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import XComArg
 
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
-from databricks_bridge.core.parameters import check_own
+from databricks_bridge.core.parameter_names import check_own
 from databricks_bridge.core.sources import Source, check_job
 
 ON_NOTHING_NEW = ("skip", "succeed")

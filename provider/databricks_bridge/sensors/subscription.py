@@ -28,6 +28,7 @@ class DatabricksSubscriptionSensor(WaitingSensor):
 
     ui_color = "#d7ebe6"
     template_fields: Sequence[str] = ()
+    _record: Record | None = None
 
     def __init__(
         self,
@@ -41,7 +42,6 @@ class DatabricksSubscriptionSensor(WaitingSensor):
         super().__init__(poke_interval=poke_interval, timeout=timeout, **with_inlet(kwargs, subscription))
         self.deferrable = deferrable
         self.subscription = subscription
-        self._record: Record | None = None
 
     async def _look_once(self, context: Context) -> Answer | None:
         from databricks_bridge.assets.ledgers import task_ledger
