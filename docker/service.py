@@ -69,9 +69,11 @@ def local() -> int:
     (HOME / "ready.json").unlink(missing_ok=True)
     lab = Path(__file__).with_name("lab.yaml")
     forwarder = Path(__file__).with_name("forward.py")
-    subprocess.Popen([sys.executable, str(forwarder), *os.environ["PORTS"].split()])
+    named = os.environ["PORTS"].split()
+    subprocess.Popen([sys.executable, str(forwarder), *(one.partition("=")[2] for one in named)])
     subprocess.Popen([sys.executable, "-m", "demo.where", "--when-ready"])
-    os.execvp("databricks-bridge", ["databricks-bridge", "local", "up", "--file", str(lab), "--home", str(HOME)])
+    command = ["databricks-bridge", "local", "up", "--file", str(lab), "--home", str(HOME)]
+    os.execvp(command[0], [*command, *(word for one in named for word in ("--port", one))])
 
 
 def healthy(component: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,6 +160,17 @@ def test_a_call_that_cannot_work_is_exit_code_2_and_one_line(
     assert main(["local", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
+
+
+def test_a_port_given_by_option_wins_over_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lab.yaml").write_text("workspaces: {ops: {port: 0}, gold: {}}\n")
+    file = ["--file", str(tmp_path / "lab.yaml")]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["local", "up", *file, "--port", f"gold={port}"]) == 2
+    assert f"port {port}" in capsys.readouterr().err
+    assert main(["local", "up", *file, "--port", f"met={port}"]) == 2
+    assert "give NAME=VALUE with one of the workspaces ops, gold" in capsys.readouterr().err
 
 
 def test_logs_are_a_detached_deployments_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

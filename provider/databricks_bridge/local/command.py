@@ -10,9 +10,9 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,7 +166,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--home", help="folder that keeps everything; made if it is not there")
     parser.add_argument("--workspace", action="append", default=[], metavar="NAME", help="may be given repeatedly")
     parser.add_argument("--metastore", action="append", default=[], metavar="NAME=METASTORE", help="default: its own")
-    parser.add_argument("--port", action="append", default=[], metavar="NAME=PORT", help="default: any free port")
+    parser.add_argument(
+        "--port", action="append", default=[], metavar="NAME=PORT", help="default: the file's, else any free port"
+    )
     parser.add_argument(
         "--time-scale", metavar="F", help="factor on Databricks' durations, such as 0.05 (default: the file's, else 1)"
     )
@@ -184,13 +186,15 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
         if not arguments.home or not arguments.workspace:
             raise DeploymentError(f"give --home and --workspace, or --file (there is no {DEFAULT_FILE} here)")
         return _Plan(Path(arguments.home).absolute(), _specs(arguments), scale or 1.0, None, arguments.tls)
-    if arguments.workspace or arguments.metastore or arguments.port:
-        raise DeploymentError(f"--workspace, --metastore and --port are said by the file, {file}; leave them out")
+    if arguments.workspace or arguments.metastore:
+        raise DeploymentError(f"--workspace and --metastore are said by the file, {file}; leave them out")
     from databricks_bridge.local.lab_file import read_lab
 
     lab = read_lab(Path(file))
     home = Path(arguments.home).absolute() if arguments.home else lab.home
-    return _Plan(home, [one.spec for one in lab.workspaces], scale or lab.time_scale, lab, arguments.tls or lab.tls)
+    ports = _pairs(arguments.port, [one.spec.name for one in lab.workspaces], "--port")
+    specs = [_moved(one.spec, ports) for one in lab.workspaces]
+    return _Plan(home, specs, scale or lab.time_scale, lab, arguments.tls or lab.tls)
 
 
 def _again(arguments: argparse.Namespace) -> list[str]:
@@ -216,6 +220,10 @@ def _specs(arguments: argparse.Namespace) -> list[WorkspaceSpec]:
         if not _NAME.fullmatch(value):
             raise DeploymentError(f"metastore name {value!r} may hold lower-case letters, digits, '-' and '_' only")
     return [WorkspaceSpec(name, metastores.get(name), _port(name, ports.get(name, "0"))) for name in names]
+
+
+def _moved(spec: WorkspaceSpec, ports: Mapping[str, str]) -> WorkspaceSpec:
+    return replace(spec, port=_port(spec.name, ports[spec.name])) if spec.name in ports else spec
 
 
 def _pairs(given: list[str], names: list[str], option: str) -> dict[str, str]:
