@@ -2,7 +2,7 @@
 
 The job `bronze-flights` in the workspace ops starts when files arrive; Airflow does not start it. This DAG waits for its
 next successful run of trigger FILE_ARRIVAL, then runs the job `bronze-audit` with that run's id, by the official
-operator. The token makes it one audit for each bronze run, whatever is retried.
+operator. The sensor remembers nothing, so two DAG runs may see the same bronze run; the token makes it one audit for each.
 """
 
 from __future__ import annotations

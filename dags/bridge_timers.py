@@ -35,5 +35,8 @@ TIMERS = {
 
 
 def timers() -> Timers:
-    """The timers that the variable names. Raises KeyError for another word."""
-    return TIMERS[Variable.get("bridge_timers", default="production")]
+    """The timers that the variable names. Raises ValueError for another word."""
+    name = Variable.get("bridge_timers", default="production")
+    if name not in TIMERS:
+        raise ValueError(f"the variable bridge_timers is {name!r}; it must be one of {', '.join(TIMERS)}")
+    return TIMERS[name]

@@ -40,15 +40,14 @@ def main() -> int:
     try:
         found = workspaces(PLACES.deployment)
         airflow = AirflowApi(AIRFLOW, USER, PASSWORD.read_text().strip())
-        landed = [*waves.STORY, *(wave for wave in waves.LATER if _landed(found, wave))]
-        watch = Watch(PLACES, found, landed)
+        watch = Watch(PLACES, found, lambda: waves.lying(PLACES))
         meanwhile = _meanwhile(watch, airflow, DagWatch(airflow, LOGS))
         for wave in waves.STORY:
             _land(found, wave, meanwhile)
-        wait_until(lambda: watch.unsettled() is None, "all that landed to reach gold", PATIENCE, meanwhile)
+        settle(watch, PATIENCE, meanwhile)
         wait_until(lambda: not airflow.unhealthy(), "all of Airflow to be healthy", PATIENCE, meanwhile)
         DagWatch(airflow, LOGS).check()
-        facts = evidence.gather(PLACES, found, airflow, landed)
+        facts = evidence.gather(PLACES, found, airflow, waves.lying(PLACES))
     except (DemoFailed, OSError) as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -57,6 +56,14 @@ def main() -> int:
         print(line)
     print(verdict.line, flush=True)
     return 0 if verdict.holds else 1
+
+
+def settle(watch: Watch, seconds: float, meanwhile: Callable[[], None]) -> None:
+    """Wait until all that lies in the volumes has reached gold. Raises DemoFailed, with what has not."""
+    try:
+        wait_until(lambda: watch.unsettled() is None, "all that landed to reach gold", seconds, meanwhile)
+    except DemoFailed as failure:
+        raise DemoFailed(f"{failure}: {watch.left}" if watch.left else str(failure)) from None
 
 
 def told_here(facts: Facts, verdict: Verdict) -> Verdict:
@@ -135,7 +142,8 @@ def _meanwhile(watch: Watch, airflow: AirflowApi, dags: DagWatch) -> Callable[[]
         if time.monotonic() - said >= SAY_EVERY:
             said = time.monotonic()
             waiting = f"Airflow's {', '.join(away)} not healthy; " if away else ""
-            print(f"  {waiting}{watch.describe()}", flush=True)
+            left = f"; {watch.left}" if watch.left else ""
+            print(f"  {waiting}{watch.describe()}{left}", flush=True)
 
     return tell
 

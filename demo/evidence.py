@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from demo import gold, waves
+from demo import gold
 from demo.airflow_api import AirflowApi
 from demo.databricks_api import Json, Workspace
 from demo.history import AuditRun, Facts, FiredRun, GoldRun, Killed, Overtaken, Range
 from demo.places import AUDIT_JOB, BRONZE_AND_SILVER, GOLD_DAG, GOLD_JOB, GOLD_TASK, Places
+from demo.waves import Landed
 
 SOURCES = {"flights": ("ops", "main.silver.flights"), "weather": ("met", "main.silver.weather")}
 GOLD_TABLE = ("analytics", "main.gold.delays_by_weather")
 
 
-def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: AirflowApi, landed: Sequence[int]) -> Facts:
-    """Read everything once, now. `landed` are the waves whose files are there."""
+def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: AirflowApi, landed: Landed) -> Facts:
+    """Read everything once, now. `landed` are the files that gold is to be computed from."""
     analytics, ops = workspaces["analytics"], workspaces["ops"]
     told = json.loads(places.story.read_text()) if places.story.exists() else {}
     return Facts(
@@ -33,7 +34,7 @@ def gather(places: Places, workspaces: Mapping[str, Workspace], airflow: Airflow
         killed=_killed(told, airflow),
         overtaken=Overtaken(**told["overtaken"]) if "overtaken" in told else None,
         gold=gold.actual(places.table(*GOLD_TABLE)),
-        expected=gold.expected(waves.files("ops", *landed), waves.files("met", *landed)),
+        expected=gold.expected(landed["ops"], landed["met"]),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from demo.places import DemoFailed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +39,25 @@ def expected(flight_files: Iterable[Path], weather_files: Iterable[Path]) -> dic
 
 
 def newest(files: Iterable[Path], key: str) -> pd.DataFrame:
-    """One row for each key: its highest revision."""
+    """One row for each key: its highest revision. Raises DemoFailed for what is no record."""
     import pandas as pd
 
-    records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    records = [record for file in files for record in _records(file, key)]
     return pd.DataFrame(records).sort_values("revision").drop_duplicates(key, keep="last")
+
+
+def _records(file: Path, key: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        try:
+            record = json.loads(line)
+            complete = isinstance(record, dict) and key in record and isinstance(record.get("revision"), int)
+        except ValueError:
+            complete = False
+        if not complete:
+            raise DemoFailed(
+                f"{file.name}, line {number}: no JSON record with {key} and a whole revision, so what gold must be cannot be computed"
+            )
+        yield record
 
 
 def actual(table: Path) -> dict[Hour, Row]:

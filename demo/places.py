@@ -58,6 +58,10 @@ class Places:
         """What the proof cannot see elsewhere: the task that was killed, the run that new data overtook."""
         return self.home / "story.json"
 
+    def volume(self, metastore: str, path: str) -> Path:
+        """The folder behind /Volumes/catalog/schema/volume."""
+        return self.local.joinpath("volumes", metastore, *path.split("/")[2:])
+
     def table(self, metastore: str, full_name: str) -> Path:
         return self.local.joinpath("metastores", metastore, *full_name.split("."))
 

@@ -60,7 +60,7 @@ def _run(places: Places, keep: bool, progress: Progress) -> int:
 
 def _prove(places: Places, world: World, progress: Progress) -> Verdict:
     with progress.leg("the proof is computed from run lists, outputs, Airflow's REST API and the tables"):
-        facts = evidence.gather(places, world.workspaces, world.airflow, waves.STORY)
+        facts = evidence.gather(places, world.workspaces, world.airflow, waves.shipped())
         verdict = history.judge(facts)
     proof.show(progress.console, facts, verdict)
     return verdict

@@ -117,7 +117,7 @@ class Story:
             deploy.deploy(found.values(), self._say)
             deploy.share(found["analytics"], "ops_share", "ops")
             deploy.share(found["analytics"], "met_share", "met")
-        self._watch = Watch(places, found)
+        self._watch = Watch(places, found, waves.shipped)
         return World(home, AirflowApi(home.url, airflow_home.USER, home.password), found)
 
     def _make_database(self, home: AirflowHome) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from demo import gold, waves
+from demo import gold
 from demo.airflow_api import AirflowApi
 from demo.databricks_api import Json, Workspace, is_active, succeeded
 from demo.evidence import SOURCES, gold_run
 from demo.places import AUDIT_DAG, AUDIT_JOB, BRONZE_AND_SILVER, GOLD_DAG, GOLD_JOB, DemoFailed, Places
+from demo.waves import Landed
 
+KEYS = {"flights": gold.FLIGHT_KEY, "weather": gold.WEATHER_KEY}
 LOOK_EVERY = 1.0  # seconds
 DAGS_EVERY = 3.0  # seconds
 JOBS = [
@@ -22,13 +24,13 @@ JOBS = [
 
 
 class Watch:
-    """Looks at the runs of all jobs, at most once a second however often it is asked. `landed` are the waves to wait for."""
+    """Looks at the runs of all jobs, at most once a second however often it is asked. `landed` says which files to wait for."""
 
     def __init__(
         self,
         places: Places,
         workspaces: Mapping[str, Workspace],
-        landed: Sequence[int] = waves.STORY,
+        landed: Callable[[], Landed],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._places = places
@@ -36,13 +38,13 @@ class Watch:
         self._clock = clock
         self._looked = float("-inf")
         self._runs: dict[tuple[str, str], list[Json]] = {}
-        self._wanted = {
-            "flights": _revisions(waves.files("ops", *landed), gold.FLIGHT_KEY),
-            "weather": _revisions(waves.files("met", *landed), gold.WEATHER_KEY),
-        }
+        self._landed = landed
+        self._counted: dict[tuple[Path, ...], tuple[int, int]] = {}
+        self.left: str | None = None
+        """What the last look found that is still to do."""
 
     def describe(self) -> str:
-        """How many runs of each job are done, and with a + how many are going on."""
+        """How many runs of each job are done, and how many are going on."""
         self._look()
         return ", ".join(_count(job, runs) for (_, job), runs in self._runs.items() if runs) or "no run yet"
 
@@ -62,11 +64,17 @@ class Watch:
 
     def unsettled(self) -> str | None:
         """What there is left to do, or None when everything that landed has reached gold and the audit."""
+        self.left = self._unsettled()
+        return self.left
+
+    def _unsettled(self) -> str | None:
         self._look(fresh=True)
-        for alias, table in SOURCES.items():
-            keys, revisions = gold.revisions(self._places.table(*table))
-            if (keys, revisions) != self._wanted[alias]:
-                return f"silver.{alias} has {keys} of {self._wanted[alias][0]} keys"
+        landed = self._landed()
+        for alias, (workspace, table) in SOURCES.items():
+            keys, revisions = gold.revisions(self._places.table(workspace, table))
+            wanted = self._wanted(tuple(landed[workspace]), KEYS[alias])
+            if (keys, revisions) != wanted:
+                return f"{table} has {keys} keys, revisions {revisions}; what landed has {wanted[0]}, {wanted[1]}"
         analytics = self._workspaces["analytics"]
         ends = dict.fromkeys(SOURCES, -1)
         for run in self._runs["analytics", GOLD_JOB]:
@@ -82,6 +90,13 @@ class Watch:
         if not any(succeeded(run) for run in self._runs["ops", AUDIT_JOB]):
             return "no bronze run is audited"
         return None
+
+    def _wanted(self, files: tuple[Path, ...], key: str) -> tuple[int, int]:
+        """(keys, sum of their revisions) of the newest records in the files."""
+        if files not in self._counted:
+            frame = gold.newest(files, key) if files else None
+            self._counted[files] = (0, 0) if frame is None else (len(frame), int(frame["revision"].sum()))
+        return self._counted[files]
 
     def _look(self, fresh: bool = False) -> None:
         if fresh or self._clock() - self._looked >= LOOK_EVERY:
@@ -112,9 +127,4 @@ class DagWatch:
 
 def _count(job: str, runs: list[Json]) -> str:
     active = sum(is_active(run) for run in runs)
-    return f"{job} {len(runs) - active} done" + (f" +{active}" if active else "")
-
-
-def _revisions(files: list[Path], key: str) -> tuple[int, int]:
-    frame = gold.newest(files, key)
-    return len(frame), int(frame["revision"].sum())
+    return f"{job} {len(runs) - active} done" + (f" and {active} running" if active else "")

@@ -41,7 +41,7 @@ def lines(where: Where) -> list[str]:
         *(f"{f'workspace {name}':{width}}  {host}" for name, host in where.workspaces.items()),
         "The workspaces are local stand-ins, not Databricks. Links that sign you in to their pages:",
         f"    {where.links}",
-        f"First open the DAG {GOLD_DAG} in Airflow, and the job bronze-flights in ops. Then land the next files:",
+        f"First open the DAG {GOLD_DAG} in Airflow, and the job bronze-flights in ops. Then land files:",
         f"    {where.wave}",
         f"They fire the jobs in ops and met by themselves; {AUDIT_DAG} and {GOLD_DAG} in Airflow follow.",
         "Stop all of it:",

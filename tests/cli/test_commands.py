@@ -241,6 +241,20 @@ def test_the_airflow_ledger_needs_a_url(ledger: Folder, bridge: Bridge) -> None:
     assert "--airflow-url or DATABRICKS_BRIDGE_AIRFLOW_URL" in said.err
 
 
+def test_a_password_file_that_cannot_be_read_is_exit_code_2(
+    ledger: Folder, bridge: Bridge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DATABRICKS_BRIDGE_AIRFLOW_PASSWORD_FILE", str(tmp_path / "gone"))
+    words = ("--ledger", "airflow", "--airflow-url", "http://127.0.0.1:1", "--airflow-user", "ada")
+    said = bridge("status", *words)
+    assert said.code == 2
+    assert f"_PASSWORD_FILE: {tmp_path / 'gone'} cannot be read: No such file" in said.err
+    monkeypatch.delenv("DATABRICKS_BRIDGE_AIRFLOW_PASSWORD_FILE")
+    said = bridge("status", *words)
+    assert said.code == 2
+    assert "no login for Airflow at http://127.0.0.1:1" in said.err
+
+
 def test_the_ledger_of_airflows_configuration_is_used(
     ledger: Folder, bridge: Bridge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

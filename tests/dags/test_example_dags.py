@@ -50,6 +50,13 @@ def test_an_example_is_parsed_with_either_timers(name: str, timers: str, monkeyp
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_a_word_that_names_no_timers_is_said_at_parse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_BRIDGE_TIMERS", "fast")
+    with pytest.raises(ValueError, match="bridge_timers is 'fast'; it must be one of production, short"):
+        parsed(name, monkeypatch)
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_a_continuous_example_gets_another_logical_date_for_its_second_run(
     name: str, timers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

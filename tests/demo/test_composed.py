@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 
+from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.managing import landed_waves
+from demo import waves
 from demo.airflow_api import COMPONENTS, AirflowApi
-from demo.composed import look, remember
-from demo.places import DemoFailed
-from demo.watch import DagWatch
+from demo.composed import look, remember, settle
+from demo.places import DemoFailed, Places
+from demo.watch import DagWatch, Watch
 
 RUNS = {"dag_runs": [{"state": "failed", "dag_run_id": "one"}]}
 
@@ -87,6 +91,34 @@ def test_an_api_server_that_is_away_is_waited_for(airflow: Airflow) -> None:
     client = airflow.client()
     airflow.server.server_close()
     assert look(client, DagWatch(client, Path("logs"))) == ["api-server"]
+
+
+@dataclass
+class Unsettled:
+    """What `Watch` says while something is still to do."""
+
+    left: str | None = None
+
+    def unsettled(self) -> str | None:
+        self.left = "gold has flights up to version 4 of 5"
+        return self.left
+
+
+def test_a_wait_in_vain_says_what_was_still_to_do() -> None:
+    with pytest.raises(DemoFailed, match=r"in vain: gold has flights up to version 4 of 5"):
+        settle(cast("Watch", Unsettled()), 0, lambda: None)
+
+
+def test_what_a_person_drops_into_a_volume_is_among_the_raw_records(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    for workspace, (_, volume) in waves.LANDING.items():
+        folder = Layout(places.local).volume_path(workspace, volume)
+        (folder / "below").mkdir(parents=True)
+        for name in ("wave-1-a.json", "mine.json", "below/more.json", ".half.json", "_SUCCESS"):
+            (folder / name).write_text("{}")
+    assert {name: [file.name for file in files] for name, files in waves.lying(places).items()} == {
+        name: ["more.json", "mine.json", "wave-1-a.json"] for name in ("ops", "met")
+    }
 
 
 def test_the_wave_that_a_person_lands_comes_after_those_of_the_story(tmp_path: Path) -> None:

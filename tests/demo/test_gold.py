@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from demo import gold, waves
+from demo.places import DemoFailed
 
 TEN, ELEVEN = "2013-01-16T10:00:00Z", "2013-01-16T11:00:00Z"
 
@@ -34,6 +37,14 @@ def test_highest_revision_counts_in_whatever_file_it_is(tmp_path: Path) -> None:
         ("EWR", TEN): (2, 1, 1, 5, -3, 5.75, 4.0, 0.25),
         ("EWR", ELEVEN): (1, 1, 0, 7, 0, None, None, None),
     }
+
+
+@pytest.mark.parametrize("line", ["no JSON", "[1]", '{"revision": 1}', '{"flight_id": "one"}'])
+def test_what_is_no_record_is_named(line: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.json", flight("one", TEN, 1))
+    file.write_text(file.read_text() + line)
+    with pytest.raises(DemoFailed, match=r"mine\.json, line 2: no JSON record with flight_id"):
+        gold.newest([file], gold.FLIGHT_KEY)
 
 
 def test_differences_name_the_hour_and_both_sides() -> None:

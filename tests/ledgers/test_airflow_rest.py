@@ -254,15 +254,17 @@ async def test_a_real_airflow_keeps_records(airflow: Airflow, monkeypatch: pytes
 
 
 @pytest.fixture
-def command(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def command(airflow: Airflow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
     """The console command, led to this Airflow, where `delays` has a record."""
     from databricks_bridge.cli import main
 
+    password = tmp_path / "password"
+    password.write_text(f"{airflow.password}\n")
     for name, value in (
         ("NO_PROXY", "127.0.0.1"),
         ("DATABRICKS_BRIDGE_AIRFLOW_URL", airflow.url),
         ("DATABRICKS_BRIDGE_AIRFLOW_USER", airflow_home.USER),
-        ("DATABRICKS_BRIDGE_AIRFLOW_PASSWORD", airflow.password),
+        ("DATABRICKS_BRIDGE_AIRFLOW_PASSWORD_FILE", str(password)),
         ("AIRFLOW__DATABRICKS_BRIDGE__LEDGER", "airflow"),
     ):
         monkeypatch.setenv(name, value)

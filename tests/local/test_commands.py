@@ -122,7 +122,7 @@ def test_waves_land_one_after_the_other_also_after_a_restart(up: Up, capsys: pyt
         assert capsys.readouterr().out == "wave 2 of 2: 2 files in ops\n"
         assert landed(again) == ["one.json", "two.json"]
         assert main(["local", "wave", "--file", str(up.file)]) == 1
-        assert "has 2 waves; there is no wave 3" in capsys.readouterr().err
+        assert "has 2 waves; there is no wave 3. Drop a file of your own on the pages" in capsys.readouterr().err
         assert main(["local", "wave", "--file", str(up.file), "1"]) == 0
     finally:
         again.process.kill()

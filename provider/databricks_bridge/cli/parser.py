@@ -15,7 +15,7 @@ _ENVIRONMENT = """\
 environment:
   AIRFLOW__DATABRICKS_BRIDGE__LEDGER   the ledger, unless --ledger is given
   DATABRICKS_BRIDGE_AIRFLOW_URL        Airflow's base URL, for the ledger "airflow"
-  DATABRICKS_BRIDGE_AIRFLOW_TOKEN      its token, or _USER and _PASSWORD
+  DATABRICKS_BRIDGE_AIRFLOW_TOKEN      its token, or _USER and _PASSWORD (or _TOKEN_FILE, _PASSWORD_FILE)
   DATABRICKS_HOST, DATABRICKS_TOKEN    the workspace, unless --databricks-conn-id is given
 
 exit codes: 0 done, 1 refused or failed, 2 a command line that cannot work, 3 a claim waits for a person,

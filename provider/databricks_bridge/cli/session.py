@@ -106,11 +106,12 @@ class Session:
         url = self.options.airflow_url or os.environ.get(_ENV + "URL")
         if not url:
             raise InvalidArgument(f"the Airflow ledger needs Airflow's base URL: give --airflow-url or {_ENV}URL")
-        token, password = os.environ.get(_ENV + "TOKEN", ""), os.environ.get(_ENV + "PASSWORD", "")
+        token, password = _secret("TOKEN"), _secret("PASSWORD")
         user = self.options.airflow_user or os.environ.get(_ENV + "USER", "")
         if not (token or (user and password)):
             raise InvalidArgument(
-                f"no login for Airflow at {url}: set {_ENV}TOKEN, or {_ENV}PASSWORD with --airflow-user or {_ENV}USER"
+                f"no login for Airflow at {url}: set {_ENV}TOKEN, or {_ENV}PASSWORD with --airflow-user or {_ENV}USER "
+                "(_TOKEN_FILE and _PASSWORD_FILE name files that hold them)"
             )
         api = AirflowApi(url, token=token, user=user, password=password)
         self._stack.push_async_exit(api)
@@ -120,6 +121,17 @@ class Session:
         from databricks_bridge.hooks.databricks import open_workspace
 
         return await self._stack.enter_async_context(await open_workspace(databricks_conn_id))
+
+
+def _secret(name: str) -> str:
+    """A secret of the environment, or what the file holds that `NAME_FILE` names. Raises InvalidArgument."""
+    if given := os.environ.get(_ENV + name):
+        return given
+    file = os.environ.get(f"{_ENV}{name}_FILE")
+    try:
+        return Path(file).read_text().strip() if file else ""
+    except OSError as error:
+        raise InvalidArgument(f"{_ENV}{name}_FILE: {file} cannot be read: {error.strerror}") from error
 
 
 def _configured() -> str | None:

@@ -206,7 +206,10 @@ def land_wave(
     lab = read_lab(file)
     number = number or landed_waves(home) + 1
     if not 1 <= number <= len(lab.waves):
-        raise BridgeError(f"{lab.file} has {len(lab.waves)} waves; there is no wave {number}")
+        raise BridgeError(
+            f"{lab.file} has {len(lab.waves)} waves; there is no wave {number}. Drop a file of your own on the pages, "
+            "or begin anew in an empty home"
+        )
     for name, arrivals in lab.waves[number - 1].items():
         if name not in workspaces:
             raise BridgeError(f"the deployment in {home} has no workspace {name}, for which wave {number} has files")
