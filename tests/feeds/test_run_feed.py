@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -98,6 +99,50 @@ async def test_a_run_that_ends_is_told_once_to_all_who_wait(lab: Lab) -> None:
     lab.service.end(1, "FAILED")
     assert await asyncio.gather(*waits) == ["FAILED"] * 30
     assert lab.service.counts["jobs/runs/get"] < 10
+
+
+@pytest.mark.parametrize("waits", [100, 10_000])
+async def test_waits_that_begin_one_after_another_are_served_together_and_not_too_late(lab: Lab, waits: int) -> None:
+    """A triggerer that starts begins its triggers over a second or more. With one more in every moment it is served, too."""
+    for run_id in range(1, 101):
+        lab.service.start(run_id, 1)
+    left, begun, now = iter(range(waits)), list[tuple[FeedRuns, int]](), 0.0
+
+    async def meanwhile(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        for number in islice(left, 1):
+            _, runs = lab.wait(60)
+            begun.append((runs, number % 100 + 1))
+            runs.run(number % 100 + 1)
+        await asyncio.sleep(0)
+
+    timing = Timing(clock=lambda: now, sleep=meanwhile, random=lambda: 0.5)
+    lab.feed = RunFeed(lab.feed._workspace, timing)
+    await meanwhile(0.0)
+    await eventually(lambda: lab.service.counts["jobs/runs/list"] or lab.service.counts["jobs/runs/get"])
+    assert now <= run_feed.LONGEST_GATHER_SECONDS + 2 * run_feed.GATHER_SECONDS
+    if waits == 100:
+        await eventually(lambda: all(runs.run(run_id) for runs, run_id in begun))
+        assert lab.service.counts == {"jobs/runs/list": -(-100 // PAGE)}
+
+
+@pytest.mark.parametrize("random", [0.0, 0.999])
+async def test_no_round_follows_on_the_heels_of_the_first_look(lab: Lab, random: float) -> None:
+    lab.service.start(1, 1)
+    now = 0.0
+
+    async def meanwhile(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    lab.feed = RunFeed(lab.feed._workspace, Timing(clock=lambda: now, sleep=meanwhile, random=lambda: random))
+    _, runs = lab.wait(60)
+    runs.run(1)
+    await eventually(lambda: runs.run(1))
+    assert sum(lab.service.counts.values()) == 1
+    await asyncio.sleep(3 * INTERVAL)
+    assert sum(lab.service.counts.values()) == 1
 
 
 async def test_a_run_that_was_over_before_the_wait_and_one_that_is_gone(lab: Lab) -> None:

@@ -26,8 +26,8 @@ RECHECK_SECONDS = 600.0
 """A job that is waited for is looked up and listed whole so often, at most one job a round: a repair that began and
 ended between two rounds, a job deleted or made anew under its name. With many jobs each comes less often."""
 
-GATHER_SECONDS = 0.2
-"""Waits that begin together, after a triggerer's restart, say, are served together."""
+GATHER_SECONDS, LONGEST_GATHER_SECONDS = 0.2, 2.0
+"""Waits that begin together, after a triggerer's restart, say, are served together: when none has come for so long."""
 
 _AT_ONCE = 8
 _HEAD_KEPT = 1000
@@ -126,10 +126,11 @@ class RunFeed:
         self._book.take(runs)
 
     async def _run(self) -> None:
-        due = self._timing.clock() + self._interval() * self._timing.random()
+        # Not at once: whoever joins is served a first look of its own.
+        due = self._timing.clock() + self._interval() * (1 + self._timing.random()) / 2
         while self._bells:
             if await self._joined_within(due - self._timing.clock()):
-                await self._timing.sleep(GATHER_SECONDS)
+                await self._gather()
                 await self._safely(self._serve_fresh)
             else:
                 due = max(due + self._interval(), self._timing.clock())
@@ -143,6 +144,12 @@ class RunFeed:
         except TimeoutError:
             return False
         return True
+
+    async def _gather(self) -> None:
+        until = self._timing.clock() + LONGEST_GATHER_SECONDS
+        while self._joined.is_set() and self._timing.clock() < until:
+            self._joined.clear()
+            await self._timing.sleep(GATHER_SECONDS)
 
     def _interval(self) -> float:
         return min((bell.interval for bell in self._bells), default=60.0)
