@@ -34,7 +34,7 @@ lint: setup
 	@$(IN_VENV) -B -m scripts.lint
 
 test: lint
-	@$(IN_VENV) -m pytest -n 2 --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(IN_VENV) -m pytest -n 3 --no-loadscope-reorder $(PYTEST_ARGS)
 
 lock:
 	@$(PICKED_PYTHON) -B -m scripts.lock $(if $(UPGRADE),--upgrade)

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.figures import Figure, number
 
-RUNS = 5
+RUNS = 15
 SUBSCRIPTIONS = 200
 # The names of airflow.sdk that any operator, sensor and asset needs: airflow.sdk itself loads nothing before it is asked.
 _BASE = "from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, BaseOperatorLink, BaseSensorOperator\n"

@@ -1,4 +1,4 @@
-"""Shared by all tests: no test reads or writes the user's own Airflow home, and two processes share the work."""
+"""Shared by all tests: no test reads or writes the user's own Airflow home, and three processes share the work."""
 
 from __future__ import annotations
 
