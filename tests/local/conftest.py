@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
@@ -48,3 +49,11 @@ def make_job(deployment: Deployment, api: Api) -> Callable[..., int]:
         return int(api.post("create", name=settings.pop("name", "job"), tasks=body, **settings)["job_id"])
 
     return make
+
+
+@pytest.fixture
+def http(deployment: Deployment) -> Iterator[httpx.Client]:
+    """A client of ops that is nobody's library: it sees each answer as it is."""
+    headers = {"Authorization": f"Bearer {deployment.token('ops')}"}
+    with httpx.Client(base_url=deployment.host("ops"), headers=headers, timeout=20) as opened:
+        yield opened

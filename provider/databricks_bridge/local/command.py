@@ -152,10 +152,11 @@ def _say(deployment: Deployment) -> None:
         print(f"  time runs {1 / deployment.time_scale:g} times faster here", flush=True)
     if deployment.ca_file:
         print(f"  TLS: its clients have to trust {deployment.ca_file}", flush=True)
+    ready = f"Ready. Tokens are in {deployment.layout.deployment_file}."
     if sys.stdout.isatty():
         print(f"  in a browser: databricks-bridge local links --home {deployment.layout.home}", flush=True)
-    stop = " Stop with Ctrl-C." if sys.stdout.isatty() else ""
-    print(f"Ready. Tokens are in {deployment.layout.deployment_file}.{stop}", flush=True)
+        ready += " Stop with Ctrl-C."
+    print(ready, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:

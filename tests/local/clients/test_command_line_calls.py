@@ -6,7 +6,6 @@ The CLI is not to be had here. Its calls are those of its recorded acceptance fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +13,6 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from databricks_bridge.local.deployment import Deployment
 from databricks_bridge.local.lab_bundle import Bundle, read_bundle
 from databricks_bridge.local.marked_yaml import read_marked
 from tests.local.local_kit import eventually
@@ -22,13 +20,6 @@ from tests.local.local_kit import eventually
 ROOT = Path(__file__).resolve().parents[3]
 STATE = "/Workspace/Users/local-workspace/.bundle/databricks-bridge/ops/state"
 FILES = "/api/2.0/workspace-files/import-file/"
-
-
-@pytest.fixture
-def http(deployment: Deployment) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {deployment.token('ops')}"}
-    with httpx.Client(base_url=deployment.host("ops"), headers=headers, timeout=20) as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,13 +16,6 @@ from tests.local.local_kit import Api, client
 
 MakeJob = Callable[..., int]
 LIST = "/api/2.2/jobs/list"
-
-
-@pytest.fixture
-def http(deployment: Deployment) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {deployment.token('ops')}"}
-    with httpx.Client(base_url=deployment.host("ops"), headers=headers, timeout=20) as opened:
-        yield opened
 
 
 def arm(http: httpx.Client, kind: str, **more: Any) -> int:
