@@ -276,7 +276,9 @@ def test_the_next_wave_of_the_lab_file_lands_in_all_its_workspaces(tmp_path: Pat
         assert opened.press("/local/files", "Land wave 1").headers["location"] == "/local/files?landed=1"
         assert "Wave 1 has landed." in words(opened.page("/local/files?landed=1"))
         opened.press("/local/files", "Land wave 2")
-        assert "Waves" not in words(opened.page("/local/files"))
+        said = words(opened.page("/local/files"))
+        assert "All 2 waves of the lab file have landed. Drop a file of your own into a volume." in said
+        assert "Land wave" not in said
         found = sorted(
             file.relative_to(up.layout.home / "volumes").as_posix()
             for file in up.layout.home.rglob("*.json")

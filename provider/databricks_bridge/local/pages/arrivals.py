@@ -25,12 +25,17 @@ class NameRefused(BridgeError):
 
 
 @dataclass(frozen=True)
-class NextWave:
-    """The wave that comes next: `files` in each workspace."""
+class Waves:
+    """How many waves the lab file has, how many have landed, and the `files` that the next has for each workspace."""
 
-    number: int
     of: int
+    landed: int
     files: Mapping[str, int]
+
+    @property
+    def next_number(self) -> int | None:
+        """The number of the wave that comes next; None when all have landed."""
+        return self.landed + 1 if self.landed < self.of else None
 
 
 def drop(folder: Path, name: str, content: bytes, *, overwrite: bool) -> None:
@@ -54,18 +59,19 @@ def drop(folder: Path, name: str, content: bytes, *, overwrite: bool) -> None:
         draft.unlink(missing_ok=True)
 
 
-def next_wave(workspace: Workspace) -> NextWave | None:
-    """What `databricks-bridge local wave` would land; None where no lab file has one left, or can be read."""
+def waves(workspace: Workspace) -> Waves | None:
+    """The waves that `databricks-bridge local wave` lands; None where no lab file has any, or it cannot be read."""
     from databricks_bridge.local.lab_file import read_lab
 
     home = workspace.layout.home
     with contextlib.suppress(OSError, ValueError, LookupError, BridgeError):
         file = json.loads(ready_file(home).read_text())["file"]
-        number = landed_waves(home) + 1
-        waves = read_lab(Path(file)).waves if file else ()
-        if number <= len(waves):
-            counts = {name: sum(len(one.files) for one in arrivals) for name, arrivals in waves[number - 1].items()}
-            return NextWave(number, len(waves), counts)
+        known = read_lab(Path(file)).waves if file else ()
+        if known:
+            landed = min(landed_waves(home), len(known))
+            coming = known[landed] if landed < len(known) else {}
+            counts = {name: sum(len(one.files) for one in arrivals) for name, arrivals in coming.items()}
+            return Waves(len(known), landed, counts)
     return None
 
 

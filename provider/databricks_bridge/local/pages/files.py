@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi.concurrency import run_in_threadpool
 
 from databricks_bridge.core.errors import BridgeError
-from databricks_bridge.local.pages.arrivals import drop, land_next, next_wave
+from databricks_bridge.local.pages.arrivals import drop, land_next, waves
 from databricks_bridge.local.pages.asked import Asked, Goto, Page
 from databricks_bridge.local.pages.document import text
 from databricks_bridge.local.pages.parts import (
@@ -56,7 +56,7 @@ def show_volumes(asked: Asked) -> Page:
             if rows
             else soft("No volumes yet: the volumes API makes one.")
         )
-        + _wave(asked)
+        + _waves(asked)
     )
     return Page("Files", body, "Files")
 
@@ -186,13 +186,15 @@ def _form(asked: Asked, path: str, problem: str) -> str:
     )
 
 
-def _wave(asked: Asked) -> str:
-    wave = next_wave(asked.workspace)
-    if wave is None:
+def _waves(asked: Asked) -> str:
+    found = waves(asked.workspace)
+    if found is None:
         return ""
-    counts = ", ".join(f"{count} in {name}" for name, count in sorted(wave.files.items()))
-    label = f"Land wave {wave.number}"
-    return (
-        f"<h2>Waves</h2>{soft(f'The lab file has {wave.of} waves. The next one has files for: {counts}.')}"
-        f'<div class="row">{button(asked.form_value, address("local", "files"), label)}</div>'
-    )
+    if found.next_number is None:
+        told, act = f"All {found.of} waves of the lab file have landed. Drop a file of your own into a volume.", ""
+    else:
+        counts = ", ".join(f"{count} in {name}" for name, count in sorted(found.files.items()))
+        told = f"The lab file has {found.of} waves. The next one has files for: {counts}."
+        pressed = button(asked.form_value, address("local", "files"), f"Land wave {found.next_number}")
+        act = f'<div class="row">{pressed}</div>'
+    return f"<h2>Waves</h2>{soft(told)}{act}"
