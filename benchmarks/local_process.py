@@ -15,9 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from databricks_bridge.local.deployment import ADDRESS, running_deployment
+from databricks_bridge.local.deployment import running_deployment
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult
+from databricks_bridge.local.workspace_spec import ADDRESS
 
 TASKS = 2
 PARAMETERS = 6

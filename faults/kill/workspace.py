@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from databricks_bridge.local.deployment import WorkspaceSpec, running_deployment
+from databricks_bridge.local.deployment import running_deployment
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
 NAME = "ops"
 LOOK_AGAIN_SECONDS = 0.05

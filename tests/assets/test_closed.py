@@ -14,8 +14,8 @@ from airflow.sdk import DAG
 from databricks_bridge import DatabricksSubscriptionSensor, DeltaTable, Subscription
 from databricks_bridge.core.closing import renamed_away, retired
 from databricks_bridge.core.errors import ConsumerMismatch
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
-from databricks_bridge.core.repair import Reason
 from databricks_bridge.ledgers.object_store import ObjectStoreKeep
 from tests.core.builders import NOW, at
 

@@ -19,8 +19,8 @@ from databricks_bridge.assets.stuck import TaskLedger, note_claim, noting
 from databricks_bridge.core.closing import retired
 from databricks_bridge.core.errors import ConsumerMismatch, InvalidArgument
 from databricks_bridge.core.positions import Range
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, Record
-from databricks_bridge.core.repair import Reason
 from databricks_bridge.core.stuck import StuckClaim
 from databricks_bridge.ledgers.memory import MemoryLedger
 from tests.core.builders import NOW, TARGET, at, seconds

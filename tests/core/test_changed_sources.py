@@ -10,8 +10,8 @@ from databricks_bridge.core import acts, repair
 from databricks_bridge.core.errors import HistoryGap, InvalidArgument
 from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding
 from databricks_bridge.core.positions import RunsPosition, TablePosition
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
-from databricks_bridge.core.repair import Reason
 from databricks_bridge.core.sources import DeltaTable, Source, TriggeredRuns
 from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, plan_of, spec_of
 from tests.core.driving import Script, claimed_record

@@ -14,8 +14,9 @@ from databricks_bridge.core.closing import Closed, How, closed
 from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, LedgerError
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.protocol import step
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, record_from_json, token_of
-from databricks_bridge.core.repair import Reason, rewound
+from databricks_bridge.core.repair import rewound
 from tests.core.builders import NOW, TARGET, at, plan_of, records, seconds
 from tests.core.driving import Script
 

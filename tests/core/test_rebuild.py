@@ -9,8 +9,8 @@ import pytest
 from databricks_bridge.core.errors import ClaimError, LedgerLost
 from databricks_bridge.core.parameters import render
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.rebuild import Rebuilt, Witness, command, rebuild, record_of, stated, witnessed
-from databricks_bridge.core.repair import Reason
 from tests.core.builders import NOW, TARGET, at
 
 WHY = Reason("ada", "the bucket was emptied")

@@ -12,8 +12,9 @@ from hypothesis import given
 from databricks_bridge.core import repair
 from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, covers
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, token_of
-from databricks_bridge.core.repair import Reason, Verdict
+from databricks_bridge.core.repair import Verdict
 from tests.core.builders import NOW, TARGET, at, records, seconds
 
 WHY = Reason("ada", "the gold table was restored")

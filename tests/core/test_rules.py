@@ -13,8 +13,9 @@ from databricks_bridge.core import acts, claims
 from databricks_bridge.core.cancelling import is_run_of
 from databricks_bridge.core.errors import ClaimUndecided, InvalidArgument
 from databricks_bridge.core.positions import TablePosition
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import FIRST_EPOCH, ClaimStatus, Target
-from databricks_bridge.core.repair import Reason, rewound, set_forward
+from databricks_bridge.core.repair import rewound, set_forward
 from databricks_bridge.feeds.driver import Driver
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.ledgers.memory import MemoryLedger

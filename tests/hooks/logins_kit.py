@@ -18,9 +18,10 @@ from typing import Any
 import aiohttp.connector
 import pytest
 
-from databricks_bridge.local.deployment import Deployment, WorkspaceSpec, deployment_in_thread
+from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.rest import Rest
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 from tests.local.local_kit import Notebooks
 
 # Of this process alone, since another worker's deployment may have port 443 of its own.

@@ -12,8 +12,8 @@ import pytest
 from databricks_bridge.core import repair
 from databricks_bridge.core.errors import LedgerError, WriteLost
 from databricks_bridge.core.positions import Range, TablePosition
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, Record, token_of
-from databricks_bridge.core.repair import Reason
 from databricks_bridge.ledgers.object_store import ObjectStoreKeep
 from databricks_bridge.ledgers.protocol import Ledger
 from tests.core.builders import NOW, TARGET, at

@@ -21,13 +21,13 @@ from databricks_bridge.local.command import main
 from databricks_bridge.local.deployment import (
     Deployment,
     DeploymentError,
-    WorkspaceSpec,
     deployment_in_thread,
     running_deployment,
 )
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.ports import RunFinished
 from databricks_bridge.local.runs.admission import Order
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 from tests.local.local_kit import Api, Notebooks, bare_workspace, client, eventually, write_notebook
 
 

@@ -23,13 +23,14 @@ from cryptography import x509
 from databricks_bridge.cli import main
 from databricks_bridge.core.errors import Unavailable
 from databricks_bridge.local import command
-from databricks_bridge.local.deployment import DeploymentError, WorkspaceSpec, deployment_in_thread
+from databricks_bridge.local.deployment import DeploymentError, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.managing import ready_file
 from databricks_bridge.local.rest import Rest
 from databricks_bridge.local.testing import LocalWorkspace, connection_to
 from databricks_bridge.local.tls import NoTls, certificates
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 from tests.local.local_kit import Notebooks, eventually
 
 LAB = """\

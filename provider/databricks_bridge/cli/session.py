@@ -16,8 +16,8 @@ from typing import Self
 
 from databricks_bridge.cli.running import NotConfirmed
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
-from databricks_bridge.core.repair import Reason
 from databricks_bridge.ledgers.address import Address, open_keep, parse_address
 from databricks_bridge.ledgers.protocol import Keep, Ledger
 from databricks_bridge.workspace.client import Workspace

@@ -10,8 +10,9 @@ from databricks_bridge.cli.session import Session
 from databricks_bridge.core import repair
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
-from databricks_bridge.core.repair import Reason, shown
+from databricks_bridge.core.repair import shown
 
 Move = Callable[[Record, str, Position, Reason, datetime, str], Record]
 

@@ -16,7 +16,7 @@ from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, LedgerEr
 from databricks_bridge.core.record import Record
 
 if TYPE_CHECKING:
-    from databricks_bridge.core.repair import Reason
+    from databricks_bridge.core.reason import Reason
 
 
 class How(StrEnum):

@@ -13,8 +13,9 @@ from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameter_names import SUBSCRIPTION
 from databricks_bridge.core.parameters import of_run, ranges_of
 from databricks_bridge.core.positions import Position, Range, TablePosition, merge
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record, Target
-from databricks_bridge.core.repair import Reason, shown
+from databricks_bridge.core.repair import shown
 
 
 @dataclass(frozen=True)

@@ -5,31 +5,16 @@ moves a watermark by hand begins a new epoch, so that no old token can answer fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from databricks_bridge.core.closing import refuse_claim
 from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.positions import Position, RunsPosition, TablePosition, merge
+from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
 
 NEEDS_A_PERSON = frozenset({ClaimStatus.BLOCKED, ClaimStatus.UNDECIDED})
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Who does it, and why; both stand in the history. Raises InvalidArgument when one is empty."""
-
-    by: str
-    why: str
-
-    def __post_init__(self) -> None:
-        if not self.by.strip() or not self.why.strip():
-            raise InvalidArgument("who did it and why belong into the history; give both, --by and --why")
-
-    def __str__(self) -> str:
-        return f"by {self.by}: {self.why}"
 
 
 class Verdict(StrEnum):

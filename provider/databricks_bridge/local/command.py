@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from databricks_bridge.core.errors import BridgeError
-from databricks_bridge.local.deployment import Deployment, DeploymentError, WorkspaceSpec, running_deployment
+from databricks_bridge.local.deployment import Deployment, DeploymentError, running_deployment
 from databricks_bridge.local.engine.model import Engine, NotebookResult, NotebookRun
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.managing import DEFAULT_FILE, ready_file
 from databricks_bridge.local.sql.model import SqlRequest, SqlRows
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
 if TYPE_CHECKING:
     from databricks_bridge.local.engine.spark import SparkEngine

@@ -45,8 +45,8 @@ from databricks_bridge.local.store import Store
 from databricks_bridge.local.tls import Certificates, certificates
 from databricks_bridge.local.triggers.scheduler import TriggerScheduler
 from databricks_bridge.local.triggers.switches import read_switches
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
-ADDRESS = "127.0.0.1"
 USER_NAME = "local-workspace"
 _METASTORES = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/metastore")
 
@@ -55,19 +55,6 @@ log = logging.getLogger(__name__)
 
 class DeploymentError(BridgeError):
     """The deployment cannot start; the message is one line that says why and what to do."""
-
-
-@dataclass(frozen=True)
-class WorkspaceSpec:
-    """A workspace to host. `metastore` is its own name unless it shares another's; port 0 is any free port.
-
-    `address` is an IPv4 address of this machine's loopback, 127.0.0.0/8.
-    """
-
-    name: str
-    metastore: str | None = None
-    port: int = 0
-    address: str = ADDRESS
 
 
 @dataclass(frozen=True)

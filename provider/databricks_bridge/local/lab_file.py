@@ -37,10 +37,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from databricks_bridge.local.deployment import ADDRESS, WorkspaceSpec
 from databricks_bridge.local.lab_bundle import Bundle, read_bundle
 from databricks_bridge.local.marked_yaml import Entry, read_marked
 from databricks_bridge.local.shares import LAGS
+from databricks_bridge.local.workspace_spec import ADDRESS, WorkspaceSpec
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _IDENTIFIER = re.compile(r"[a-z0-9_][a-z0-9_-]*")

@@ -22,7 +22,7 @@ def fake_sql() -> FakeSql:
 @pytest.fixture
 def deployment(tmp_path: Path, notebooks: Notebooks, fake_sql: FakeSql) -> Iterator[Deployment]:
     """Two workspaces of one metastore, ops and met."""
-    from databricks_bridge.local.deployment import WorkspaceSpec
+    from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
     specs = [WorkspaceSpec("ops", "shared"), WorkspaceSpec("met", "shared")]
     with deployment_in_thread(tmp_path / "home", specs, engine=InstantEngine(notebooks.run), sql=fake_sql) as up:

@@ -15,10 +15,11 @@ import requests
 from requests import PreparedRequest
 from requests.auth import AuthBase
 
-from databricks_bridge.local.deployment import Deployment, WorkspaceSpec, deployment_in_thread
+from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
 from databricks_bridge.local.openapi.document import described, document, plain
 from databricks_bridge.local.pages import session
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 from tests.local.clients.fake_sql import FakeSql
 from tests.local.local_kit import Api, Notebooks, client, failure, write_notebook
 

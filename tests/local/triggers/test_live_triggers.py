@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from databricks_bridge.local.deployment import Deployment, WorkspaceSpec, deployment_in_thread
+from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
+from databricks_bridge.local.workspace_spec import WorkspaceSpec
 from tests.local.local_kit import Api, Notebooks, client, eventually, write_notebook
 
 URL = "/Volumes/main/landing/flights/"

@@ -15,7 +15,8 @@ class NotebookRun:
     `notebook` is a `.py` file, in Databricks' source format or plain. `metastore_root` holds
     `<catalog>/<schema>/<table>`, `volumes_root` holds `<catalog>/<schema>/<volume>`. `log` receives what the notebook
     prints, as it prints it. `arguments` are those of the command line, of a Python file. `task_values` are what the
-    tasks before it set, by task key and name.
+    tasks before it set, by task key and name. `lineage`, if given, receives what its statements read and wrote, as they
+    end (`sql/system_lineage.py` reads it).
     """
 
     run_id: int
@@ -29,6 +30,7 @@ class NotebookRun:
     log: Path
     arguments: tuple[str, ...] = ()
     task_values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lineage: Path | None = None
 
 
 @dataclass(frozen=True)

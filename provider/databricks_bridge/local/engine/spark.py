@@ -21,6 +21,7 @@ Answer = TypeVar("Answer")
 
 CATALOG_CLASS = "databricks_bridge.local.DirectoryCatalog"
 DEFAULT_CATALOG = "main"
+LINEAGE_FILE = "spark.databricks_bridge.lineage"
 
 
 class SparkEngine:
@@ -52,6 +53,8 @@ class SparkEngine:
         result_file = self._root / "results" / f"{key}.json"
         result_file.parent.mkdir(parents=True, exist_ok=True)
         settings = session_settings(request.metastore_root, [SYSTEM_CATALOG])
+        if request.lineage is not None:
+            settings[LINEAGE_FILE] = str(request.lineage.absolute())
         gateway = await controller.ask(op="open", key=key, settings=settings)
         try:
             return await self._run_process(request, key, gateway, result_file, controller)

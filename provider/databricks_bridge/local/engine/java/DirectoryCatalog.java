@@ -399,7 +399,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     return root.resolve(Folders.lower(namespace[0]));
   }
 
-  private Path folder(Identifier table) {
+  Path folder(Identifier table) {
     return folder(table.namespace()).resolve(Folders.lower(table.name()));
   }
 

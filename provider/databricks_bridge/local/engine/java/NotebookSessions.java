@@ -16,6 +16,7 @@ import py4j.Py4JServerConnection;
 public final class NotebookSessions {
   private static final Map<String, NotebookSessions> OPEN = new ConcurrentHashMap<>();
   private static final long PAUSE_MILLIS = 50;
+  private static final long LINEAGE_MILLIS = 5_000;
 
   private final Py4JServer gateway;
   private final Map<String, String> settings;
@@ -42,6 +43,7 @@ public final class NotebookSessions {
 
   /** A session and a gateway for one notebook. The settings are those of the session, such as its catalogs. */
   public static Py4JServer open(String key, SparkSession root, Map<String, String> settings) {
+    LineageListener.listen(root.sparkContext());
     NotebookSessions opened = new NotebookSessions(root, Map.copyOf(settings));
     OPEN.put(key, opened);
     return opened.gateway;
@@ -59,7 +61,8 @@ public final class NotebookSessions {
   }
 
   /**
-   * Stops the streams and cancels the jobs of a notebook whose process has ended, and shuts its gateway.
+   * Stops the streams and cancels the jobs of a notebook whose process has ended, and shuts its gateway. What its
+   * statements read and wrote is in its file then.
    *
    * @return whether nothing of it goes on; false when something would not stop within the time
    */
@@ -75,6 +78,7 @@ public final class NotebookSessions {
       quiet = notebook.interrupt();
     }
     notebook.gateway.shutdown();
+    LineageListener.catchUp(notebook.sessions.get(0).sparkContext(), LINEAGE_MILLIS);
     if (OPEN.isEmpty()) {
       notebook.sessions.get(0).catalog().clearCache();
     }
