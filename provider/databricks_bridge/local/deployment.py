@@ -14,7 +14,6 @@ import logging
 import os
 import socket
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -40,6 +39,7 @@ from databricks_bridge.local.server.unity_catalog_grants import missing_privileg
 from databricks_bridge.local.shares import Shares
 from databricks_bridge.local.sql.model import NoSql, SqlRunner
 from databricks_bridge.local.sql.statements import Statements
+from databricks_bridge.local.sql.system_rows import metastore_id
 from databricks_bridge.local.sql.system_tables import SystemTables
 from databricks_bridge.local.store import Store
 from databricks_bridge.local.tls import Certificates, certificates
@@ -48,7 +48,6 @@ from databricks_bridge.local.triggers.switches import read_switches
 from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
 USER_NAME = "local-workspace"
-_METASTORES = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/metastore")
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +108,7 @@ async def running_deployment(
         runner = sql or (engine if isinstance(engine, SqlRunner) else NoSql())
         metastores = {spec.name: spec.metastore or spec.name for spec in specs}
         if not isinstance(runner, NoSql):
-            roots = {name: layout.metastore_root(metastore) for name, metastore in metastores.items()}
-            runner = SystemTables(runner, store, roots, USER_NAME, now)
+            runner = SystemTables(runner, store, layout, metastores, USER_NAME, now)
 
         async def before_run(workspace: str) -> None:
             await shares.publish_for(metastores[workspace])
@@ -201,7 +199,7 @@ def _workspace(
         name=spec.name,
         workspace_id=workspace_id,
         metastore=metastore,
-        metastore_id=str(uuid.uuid5(_METASTORES, metastore)),
+        metastore_id=metastore_id(metastore),
         host=f"{'https' if secure else 'http'}://{spec.address}:{listener.getsockname()[1]}",
         user_name=USER_NAME,
         layout=layout,
@@ -212,7 +210,7 @@ def _workspace(
         store=store,
         runs=runs,
         shares=shares,
-        sql=Statements(sql),
+        sql=Statements(sql, spec.name),
         faults=faults,
         ca_file=secure.ca_file if secure else None,
     )

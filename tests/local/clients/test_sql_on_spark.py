@@ -244,3 +244,76 @@ async def test_our_version_by_sql_and_the_control_table_ledger(spark: Deployment
         assert await fresh.names() == ["delays"]
         with pytest.raises(WriteLost):
             await fresh.ledger("delays").write(second)
+
+
+WRITTEN = """
+WITH written AS (
+  SELECT target_table_full_name AS name, max(event_time) AS at,
+    max_by(entity_id, event_time) AS job_id, max_by(entity_run_id, event_time) AS run_id
+  FROM system.access.table_lineage
+  WHERE target_table_catalog = 'main' AND target_table_schema = 'fresh' AND entity_type = 'JOB'
+    AND event_date >= current_date() - INTERVAL 1 DAY
+  GROUP BY target_table_full_name
+)
+SELECT name, written.job_id, written.run_id, result_state, at BETWEEN period_start_time AND period_end_time AS within
+FROM written JOIN system.lakeflow.job_run_timeline AS runs ON runs.run_id = written.run_id
+ORDER BY name
+"""
+"""When each table was last written, and by which run of which job."""
+UPSTREAM = """
+SELECT DISTINCT source_table_full_name, source_path, source_type, statement_id IS NOT NULL AS warehouse
+FROM system.access.table_lineage WHERE entity_metadata.job_info.job_run_id = :run AND target_table_name = 'totals'
+ORDER BY ALL
+"""
+
+
+def test_which_run_of_which_job_last_wrote_a_table(spark: Deployment, ops: Any) -> None:
+    from databricks.sdk.service.sql import StatementParameterListItem as Parameter
+
+    rows(ops, "CREATE SCHEMA main.fresh")
+    files = spark.layout.workspace_files("ops") / "Shared"
+    files.mkdir(parents=True, exist_ok=True)
+    (spark.layout.volumes_root("ops") / "main" / "fresh" / "land").mkdir(parents=True)
+    (spark.layout.volumes_root("ops") / "main" / "fresh" / "land" / "1.json").write_text('{"n": 1}')
+    (files / "orders.py").write_text(
+        "# Databricks notebook source\n"
+        "spark.read.schema('n INT').json('/Volumes/main/fresh/land').write.mode('append').saveAsTable('main.fresh.orders')"
+    )
+    (files / "totals.sql").write_text(
+        "CREATE OR REPLACE TABLE main.fresh.totals AS SELECT count(*) AS n FROM main.fresh.orders;"
+    )
+    warehouse = next(iter(ops.warehouses.list())).id
+
+    def job(name: str, task: dict[str, Any]) -> int:
+        body = {"name": name, "tasks": [{"task_key": "m", **task}]}
+        return int(ops.api_client.do("POST", "/api/2.2/jobs/create", body=body)["job_id"])
+
+    def ran(job_id: int) -> int:
+        run_id = int(ops.jobs.run_now(job_id).run_id)
+        ended_at(ops, run_id)
+        return run_id
+
+    orders = job("orders", {"notebook_task": {"notebook_path": "/Shared/orders"}})
+    totals = job("totals", {"sql_task": {"warehouse_id": warehouse, "file": {"path": "/Shared/totals.sql"}}})
+    ran(orders)
+    of_orders, of_totals = ran(orders), ran(totals)
+    assert rows(ops, WRITTEN) == [
+        ["main.fresh.orders", str(orders), str(of_orders), "SUCCEEDED", "true"],
+        ["main.fresh.totals", str(totals), str(of_totals), "SUCCEEDED", "true"],
+    ]
+    of_run = [Parameter(name="run", value=str(of_totals))]
+    location = spark.layout.table_path("ops", "main.fresh.orders").absolute().as_uri()
+    assert rows(ops, UPSTREAM, parameters=of_run) == [["main.fresh.orders", location, "TABLE", "true"]]
+    mine = run(ops, "INSERT INTO main.fresh.orders SELECT n FROM main.fresh.totals").statement_id
+    assert rows(
+        ops,
+        "SELECT entity_type, source_table_name, target_table_name FROM system.access.table_lineage "
+        "WHERE statement_id = :run",
+        parameters=[Parameter(name="run", value=mine)],
+    ) == [[None, "totals", "orders"]]
+    assert rows(
+        ops,
+        "SELECT source_path, source_type, count(*), count(DISTINCT event_id) FROM system.access.table_lineage "
+        "WHERE target_table_name = 'orders' AND entity_type = 'JOB' GROUP BY ALL",
+    ) == [["/Volumes/main/fresh/land", "PATH", "2", "2"]]
+    assert rows(ops, "SELECT * FROM system.access.table_lineage WHERE source_table_catalog = 'system'") == []

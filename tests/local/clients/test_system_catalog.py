@@ -13,7 +13,11 @@ TABLES = ["job_run_timeline", "job_task_run_timeline", "job_tasks", "jobs"]
 
 def test_the_system_s_tables_are_listed_and_described(ops: Any) -> None:
     assert [(one.name, one.catalog_type.value) for one in ops.catalogs.list()] == [("system", "SYSTEM_CATALOG")]
-    assert [schema.full_name for schema in ops.schemas.list("system")] == ["system.lakeflow"]
+    assert [schema.full_name for schema in ops.schemas.list("system")] == [
+        "system.access",
+        "system.lakeflow",
+    ]
+    assert [table.full_name for table in ops.tables.list("system", "access")] == ["system.access.table_lineage"]
     assert [table.name for table in ops.tables.list("system", "lakeflow")] == TABLES
     table = ops.tables.get(JOBS)
     assert (table.table_type.value, table.data_source_format.value) == ("MANAGED", "DELTASHARING")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.runs.model import Attempt, Outcome, Phase, Repair, Run
 from databricks_bridge.local.runs.records import put_attempt, put_run, remove_run
 from databricks_bridge.local.sql import system_rows as rows
@@ -195,7 +196,7 @@ def test_every_row_has_only_columns_of_its_table_and_every_outcome_a_word() -> N
         ("job_run_timeline", rows.run_rows([whole], {}, IDS, 0)),
         ("job_task_run_timeline", rows.task_run_rows([whole], [one], IDS, 0)),
     ):
-        assert set(shown[0]) == set(SCHEMAS[table])
+        assert set(shown[0]) == set(SCHEMAS["lakeflow"][table])
     assert set(rows.RESULTS) == set(Outcome)
 
 
@@ -204,12 +205,12 @@ def test_tables_are_published_of_one_metastore_and_again_when_they_have_changed(
     with store.transaction() as db:
         for name, number in (("ops", 1001), ("far", 1002)):
             db.execute("INSERT INTO workspaces VALUES (?, ?, '', '', '')", (name, number))
-    roots = {"ops": tmp_path / "one", "far": tmp_path / "two"}
-    tables = SystemTables(NoSql(), store, roots, "me", now=lambda: at("23:00:00") / 1000)
-    folder = roots["ops"] / "system" / "lakeflow"
+    layout = Layout(tmp_path)
+    tables = SystemTables(NoSql(), store, layout, {"ops": "one", "far": "two"}, "me", now=lambda: at("23:00:00") / 1000)
+    folder = layout.metastore_root("one") / "system" / "lakeflow"
 
     def shown(table: str) -> list[dict[str, Any]]:
-        tables.publish(roots["ops"])
+        tables.publish("one")
         query = json.loads((folder / f"{table}.view.json").read_text())["query"]
         return [json.loads(line) for line in Path(query.split("`")[-2]).read_text().splitlines()]
 

@@ -18,6 +18,8 @@ from databricks_bridge.local.runs.plan import Task
 
 SOURCE_COPY = "source.py"
 """Name of the copy of what ran, in the folder of its task run."""
+LINEAGE = "lineage.jsonl"
+"""Name of the file of what its statements read and wrote, in the same folder."""
 RESULT_WORDS: Mapping[Outcome, str] = {
     Outcome.SUCCESS: "success",
     Outcome.FAILED: "failed",
@@ -120,4 +122,5 @@ def notebook_run(run: Run, attempt: Attempt, notebook: Path, workspace: Workspac
         host=workspace.host,
         token=workspace.credentials.token,
         log=folder / "output.log",
+        lineage=folder / LINEAGE,
     )

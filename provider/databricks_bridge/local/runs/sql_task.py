@@ -37,6 +37,8 @@ async def run_sql_file(means: Means, workspace: Workspace, settings: Mapping[str
             volumes_root=workspace.layout.volumes_root(workspace.metastore),
             parameters=tuple(SqlParameter(name, given[name]) for name in sql_parameters(statement) if name in given),
             row_limit=ROWS_LIMIT,
+            workspace=workspace.name,
+            task_run_id=attempt.run_id,
         )
         try:
             rows = await workspace.sql.runner.run_sql(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -18,7 +19,10 @@ class SqlParameter:
 
 @dataclass(frozen=True)
 class SqlRequest:
-    """One statement, with the defaults for names that are not full, in the folders of one metastore."""
+    """One statement, with the defaults for names that are not full, in the folders of one metastore.
+
+    `workspace` is the name of the one whose statement it is, `task_run_id` the task run that it is a part of.
+    """
 
     statement_id: str
     statement: str
@@ -28,6 +32,8 @@ class SqlRequest:
     schema: str | None = None
     parameters: tuple[SqlParameter, ...] = ()
     row_limit: int | None = None
+    workspace: str = ""
+    task_run_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,25 @@ class SqlColumn:
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """What a statement that ended `at` (epoch milliseconds) read and wrote: folders by their paths, views by their names."""
+
+    at: int
+    reads: Sequence[str]
+    writes: Sequence[str]
+
+
+@dataclass(frozen=True)
 class SqlRows:
-    """A result. Every cell is text or None, as in the format JSON_ARRAY; `truncated` by the row limit."""
+    """A result. Every cell is text or None, as in the format JSON_ARRAY; `truncated` by the row limit.
+
+    `lineage` is None where the runner does not know it.
+    """
 
     columns: tuple[SqlColumn, ...]
     rows: list[list[str | None]]
     truncated: bool = False
+    lineage: Lineage | None = None
 
 
 class SqlFailed(Exception):

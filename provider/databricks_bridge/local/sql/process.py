@@ -22,6 +22,7 @@ from databricks_bridge.local.sql.results import parameters_of, shown
 AT_ONCE = 4
 """So many statements run at the same time; the others wait, as on a warehouse that is full."""
 DEFAULT_SCHEMA = "default"
+JAVA_LINEAGE = "databricks_bridge.local.Lineage"
 _CATALOG = "spark.sql.catalog."
 _JVM_STACK = re.compile(r"\n\nJVM stacktrace:.*", re.DOTALL)
 
@@ -85,7 +86,10 @@ def _answer(session: Any, order: dict[str, Any]) -> dict[str, Any]:
             session.conf.set(name, value)
     session.sql(_use(order))
     arguments = parameters_of(order["parameters"])
-    return shown(session.sql(order["statement"], arguments or None), order["row_limit"])
+    frame = session.sql(order["statement"], arguments or None)
+    answer = shown(frame, order["row_limit"])
+    lineage = getattr(session.sparkContext._jvm, JAVA_LINEAGE).json(frame._jdf.queryExecution())
+    return {**answer, "lineage": json.loads(lineage)}
 
 
 def _use(order: dict[str, Any]) -> str:

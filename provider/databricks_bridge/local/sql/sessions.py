@@ -15,7 +15,7 @@ from typing import Any
 
 from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jvm import Controller, kill_group, process_environment
-from databricks_bridge.local.sql.model import SqlColumn, SqlFailed, SqlRequest, SqlRows
+from databricks_bridge.local.sql.model import Lineage, SqlColumn, SqlFailed, SqlRequest, SqlRows
 
 READY_SECONDS = 60.0
 _LONGEST_LINE = 256 * 1024 * 1024
@@ -82,7 +82,7 @@ class SqlSession:
         if "error" in answer:
             raise SqlFailed(**answer["error"])
         columns = tuple(SqlColumn(*column) for column in answer["columns"])
-        return SqlRows(columns, answer["rows"], answer["truncated"])
+        return SqlRows(columns, answer["rows"], answer["truncated"], Lineage(**answer["lineage"]))
 
     async def close(self) -> None:
         """End the process and what it started in the JVM."""

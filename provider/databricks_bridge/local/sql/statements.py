@@ -53,10 +53,13 @@ class Statement:
 
 
 class Statements:
-    """To be used on the event loop's thread. `chunk_rows` rows make one chunk of a result."""
+    """Of the workspace of this name. To be used on the event loop's thread.
 
-    def __init__(self, runner: SqlRunner, *, chunk_rows: int = CHUNK_ROWS) -> None:
-        self.runner, self.chunk_rows = runner, chunk_rows
+    `chunk_rows` rows make one chunk of a result.
+    """
+
+    def __init__(self, runner: SqlRunner, workspace: str = "", *, chunk_rows: int = CHUNK_ROWS) -> None:
+        self.runner, self.workspace, self.chunk_rows = runner, workspace, chunk_rows
         self.warehouse_runs = True
         self.link_key = secrets.token_bytes(32)
         self._kept: dict[str, Statement] = {}
@@ -64,6 +67,7 @@ class Statements:
     def start(self, request: SqlRequest, form: ResultForm = ResultForm()) -> Statement:
         """Start the statement, and the warehouse should it be stopped."""
         self.warehouse_runs = True
+        request = replace(request, workspace=self.workspace)
         statement = self._kept[request.statement_id] = Statement(request, form)
         statement.task = asyncio.create_task(self._carry_out(statement), name=f"statement {request.statement_id}")
         self._forget(asyncio.get_running_loop().time())

@@ -10,13 +10,14 @@ import itertools
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.runs.model import Attempt, Run
 from databricks_bridge.local.sql.model import Lineage
-from databricks_bridge.local.sql.system_rows import Row, job_id_of, time_text
+from databricks_bridge.local.sql.system_rows import ACCOUNT_ID, Row, job_id_of, time_text
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/lineage")
@@ -24,12 +25,16 @@ _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/lineage")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that has succeeded. `statement_id` is a warehouse's, `task_run_id` the task run's that ran it."""
+    """A statement that has succeeded. `statement_id` is a warehouse's, `task_run_id` the task run's that ran it.
+
+    `number` tells a notebook's statements apart.
+    """
 
     lineage: Lineage
     workspace: str
     statement_id: str | None = None
     task_run_id: int | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,8 @@ class Names:
         """Whether anything that it read or wrote has a name."""
         return any(self.row("source", place) for place in (*lineage.reads, *lineage.writes))
 
-    def row(self, side: str, place: str | None) -> Row:
+    def row(self, side: str, place: str) -> Row:
         """The columns of this side, `source` or `target`; none for what is no table, view or volume, or the system's own."""
-        if place is None:
-            return {}
         if not place.startswith("/"):
             return _table(side, place.split("."), "VIEW", None)
         path = Path(place)
@@ -72,49 +75,54 @@ def lineage_rows(
     `runs` and `attempts` are by their ids; statements of those that are deleted have no rows. `ids` holds the workspace
     id of each workspace that is shown.
     """
-    rows = []
-    for number, statement in enumerate(statements):
-        run = None
-        if statement.task_run_id is not None:
-            attempt = attempts.get(statement.task_run_id)
-            run = None if attempt is None else runs.get(attempt.job_run_id)
-            if run is None:
-                continue
-        if statement.workspace not in ids:
+    rows: list[Row] = []
+    for statement in statements:
+        attempt = None if statement.task_run_id is None else attempts.get(statement.task_run_id)
+        run = None if attempt is None else runs.get(attempt.job_run_id)
+        if statement.workspace not in ids or (run is None and statement.task_run_id is not None):
             continue
-        at = time_text(statement.lineage.at)
-        event = uuid.uuid5(_IDS, f"{statement.task_run_id} {statement.statement_id} {statement.lineage.at} {number}")
-        for pair in _pairs(statement.lineage, names):
-            rows.append(
-                {
-                    "metastore_id": metastore_id,
-                    "workspace_id": ids[statement.workspace],
-                    **_entity(run),
-                    **pair,
-                    "created_by": user_name,
-                    "event_time": at,
-                    "event_date": at[:10],
-                    "record_id": str(uuid.uuid5(event, json.dumps(pair, sort_keys=True))),
-                    "event_id": str(event),
-                    "statement_id": statement.statement_id,
-                }
-            )
+        known = {
+            "account_id": ACCOUNT_ID,
+            "metastore_id": metastore_id,
+            "workspace_id": ids[statement.workspace],
+            **_entity(run),
+            "created_by": user_name,
+            "event_time": time_text(statement.lineage.at),
+            "event_date": time_text(statement.lineage.at)[:10],
+            "statement_id": statement.statement_id,
+        }
+        rows += [{**known, **pair} for pair in _pairs(statement, names)]
     return rows
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """What was kept, a line each; one that a process left unfinished when it was killed is passed over."""
     for line in lines:
-        if line.endswith("\n"):
+        with suppress(ValueError):
             yield json.loads(line)
 
 
-def _pairs(lineage: Lineage, names: Names) -> Iterator[Row]:
-    sources = [row for place in sorted(lineage.reads) if (row := names.row("source", place))]
-    targets = [row for place in sorted(lineage.writes) if (row := names.row("target", place))]
+def _entity(run: Run | None) -> Row:
+    """A statement that no run ran is of no entity: its `statement_id` says what it is."""
+    if run is None:
+        return {}
+    job_id, run_id = job_id_of(run), str(run.run_id)
+    job_info = {"job_id": job_id, "job_run_id": run_id}
+    return {
+        "entity_type": "JOB",
+        "entity_id": job_id,
+        "entity_run_id": run_id,
+        "entity_metadata": {"job_info": job_info},
+    }
+
+
+def _pairs(statement: Statement, names: Names) -> Iterator[Row]:
+    event = uuid.uuid5(_IDS, f"{statement.task_run_id} {statement.statement_id} {statement.number}")
+    sources = [row for place in sorted(statement.lineage.reads) if (row := names.row("source", place))]
+    targets = [row for place in sorted(statement.lineage.writes) if (row := names.row("target", place))]
     if sources or targets:
-        for source, target in itertools.product(sources or [{}], targets or [{}]):
-            yield {**source, **target}
+        for number, (source, target) in enumerate(itertools.product(sources or [{}], targets or [{}])):
+            yield {"record_id": str(uuid.uuid5(event, str(number))), "event_id": str(event), **source, **target}
 
 
 def _table(side: str, parts: Sequence[str], kind: str, path: str | None) -> Row:

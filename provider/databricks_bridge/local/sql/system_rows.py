@@ -18,6 +18,7 @@ from databricks_bridge.local.store import JobChange
 HOUR_MS = 3_600_000
 ACCOUNT_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/account"))
 USER_ID = "1"
+_METASTORES = uuid.uuid5(uuid.NAMESPACE_URL, "databricks-bridge/local/metastore")
 RESULTS: Mapping[Outcome, str] = {
     Outcome.SUCCESS: "SUCCEEDED",
     Outcome.SUCCESS_WITH_FAILURES: "SUCCEEDED",
@@ -58,8 +59,8 @@ def job_rows(changes: Iterable[JobChange], ids: Mapping[str, str], user_name: st
                 "description": settings.get("description"),
                 "creator_id": USER_ID,
                 "tags": settings.get("tags", {}),
-                "change_time": _time(change.at),
-                "delete_time": _time(change.at) if change.deleted else None,
+                "change_time": time_text(change.at),
+                "delete_time": time_text(change.at) if change.deleted else None,
                 "run_as": USER_ID,
                 "trigger": triggers[0] if len(triggers) == 1 else None,
                 "triggers": triggers,
@@ -70,7 +71,7 @@ def job_rows(changes: Iterable[JobChange], ids: Mapping[str, str], user_name: st
                 "timeout_seconds": settings.get("timeout_seconds"),
                 "health_rules": (settings.get("health") or {}).get("rules", []),
                 "deployment": settings.get("deployment"),
-                "create_time": _time(created[change.job_id]),
+                "create_time": time_text(created[change.job_id]),
             }
         )
     return rows
@@ -93,8 +94,8 @@ def task_rows(changes: Iterable[JobChange], ids: Mapping[str, str]) -> list[Row]
                     **_job(ids[change.workspace], change.job_id),
                     "task_key": key,
                     "depends_on_keys": [upstream["task_key"] for upstream in task.get("depends_on", ())],
-                    "change_time": _time(change.at),
-                    "delete_time": _time(change.at) if key in gone else None,
+                    "change_time": time_text(change.at),
+                    "delete_time": time_text(change.at) if key in gone else None,
                     "timeout_seconds": task.get("timeout_seconds"),
                     "health_rules": (task.get("health") or {}).get("rules", []),
                 }
@@ -109,7 +110,7 @@ def run_rows(runs: Sequence[Run], attempts: Mapping[int, Attempt], ids: Mapping[
     for run in runs:
         source = run.trigger_info.get("run_id")
         fixed = {
-            **_job(ids[run.workspace], run.run_id if run.job_id is None else run.job_id),
+            **_job(ids[run.workspace], job_id_of(run)),
             "run_id": str(run.run_id),
             "trigger_type": _run_trigger(run),
             "run_type": run.run_type,
@@ -136,7 +137,7 @@ def task_run_rows(runs: Sequence[Run], attempts: Iterable[Attempt], ids: Mapping
         if run is None or not attempt.start_time:
             continue
         fixed = {
-            **_job(ids[run.workspace], run.run_id if run.job_id is None else run.job_id),
+            **_job(ids[run.workspace], job_id_of(run)),
             "run_id": str(attempt.run_id),
             "task_key": attempt.task_key,
             "compute_ids": [],
@@ -150,7 +151,22 @@ def task_run_rows(runs: Sequence[Run], attempts: Iterable[Attempt], ids: Mapping
     return rows
 
 
-def _job(workspace_id: str, job_id: int) -> Row:
+def metastore_id(metastore: str) -> str:
+    """The id of the metastore of this name."""
+    return str(uuid.uuid5(_METASTORES, metastore))
+
+
+def job_id_of(run: Run) -> str:
+    """The job of a run; a run that was submitted without one stands for it."""
+    return str(run.run_id if run.job_id is None else run.job_id)
+
+
+def time_text(at: int) -> str:
+    """The time as the tables' views read it, in UTC."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _job(workspace_id: str, job_id: int | str) -> Row:
     return {"account_id": ACCOUNT_ID, "workspace_id": workspace_id, "job_id": str(job_id)}
 
 
@@ -170,13 +186,13 @@ def _slices(
     """The hours from `start` to `end`; of what goes on, those that are over. How it ended is in the last row alone."""
     at = start
     while (hour := (at // HOUR_MS + 1) * HOUR_MS) < (end or now + 1):
-        yield {"period_start_time": _time(at), "period_end_time": _time(hour)}
+        yield {"period_start_time": time_text(at), "period_end_time": time_text(hour)}
         at = hour
     if outcome is not None and end:
         ending = endings[outcome]
         yield {
-            "period_start_time": _time(at),
-            "period_end_time": _time(end),
+            "period_start_time": time_text(at),
+            "period_end_time": time_text(end),
             "result_state": RESULTS[outcome],
             "termination_code": ending.code,
             "termination_type": ending.type,
@@ -211,7 +227,3 @@ def _root(source: int | None, attempts: Mapping[int, Attempt], runs: Mapping[int
         above = None if attempt is None else runs.get(attempt.job_run_id)
         source = None if above is None else above.trigger_info.get("run_id")
     return None if root is None else str(root)
-
-
-def _time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")

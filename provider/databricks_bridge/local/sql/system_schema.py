@@ -1,4 +1,4 @@
-"""The columns of the system tables, in the order of Databricks' reference ("Jobs system table reference").
+"""The columns of the system tables, in the order of Databricks' references ("Jobs" and "Lineage system tables").
 
 A column of a struct is named as the Jobs API names it where the reference does not say.
 """
@@ -31,7 +31,7 @@ _COMPUTE: Schema = {
 }
 _ENDING: Schema = {"result_state": "string", "termination_code": "string", "termination_type": "string"}
 
-SCHEMAS: Mapping[str, Schema] = {
+_LAKEFLOW: Mapping[str, Schema] = {
     "jobs": {
         **_JOB,
         "name": "string",
@@ -91,7 +91,42 @@ SCHEMAS: Mapping[str, Schema] = {
         "execution_duration_seconds": "long",
     },
 }
-"""By the name of the table in the schema `system.lakeflow`."""
+
+
+def _side(side: str) -> Schema:
+    names = ("table_full_name", "table_catalog", "table_schema", "table_name", "path", "type")
+    return {f"{side}_{name}": "string" for name in names}
+
+
+_ACCESS: Mapping[str, Schema] = {
+    "table_lineage": {
+        "account_id": "string",
+        "metastore_id": "string",
+        "workspace_id": "string",
+        "entity_type": "string",
+        "entity_id": "string",
+        "entity_run_id": "string",
+        **_side("source"),
+        **_side("target"),
+        "created_by": "string",
+        "event_time": "timestamp",
+        "event_date": "date",
+        "record_id": "string",
+        "event_id": "string",
+        "statement_id": "string",
+        "entity_metadata": {
+            "job_info": {"job_id": "string", "job_run_id": "string"},
+            "dashboard_id": "string",
+            "legacy_dashboard_id": "string",
+            "notebook_id": "string",
+            "sql_query_id": "string",
+            "dlt_pipeline_info": {"dlt_pipeline_id": "string", "dlt_update_id": "string"},
+        },
+    },
+}
+
+SCHEMAS: Mapping[str, Mapping[str, Schema]] = {"access": _ACCESS, "lakeflow": _LAKEFLOW}
+"""By the names of the schema and of the table in the catalog `system`."""
 
 
 def ddl(schema: Schema) -> str:

@@ -2,6 +2,8 @@ package databricks_bridge.local;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -10,6 +12,7 @@ import java.util.Set;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
@@ -40,16 +43,18 @@ import scala.jdk.javaapi.CollectionConverters;
  * (which do not begin with a slash). Changes of a table's definition alone are not among it.
  */
 public final class Lineage {
+  static final String UNKNOWN = "What a statement read and wrote is not known: ";
+
   private static final ObjectMapper JSON = new ObjectMapper();
 
   final Set<String> reads = new LinkedHashSet<>();
   final Set<String> writes = new LinkedHashSet<>();
 
-  /** Whether it reads rows that another plan has computed, as the function of foreachBatch does. */
-  boolean readsBatch;
+  /** The columns of rows that are computed already, as those are which the function of foreachBatch is given. */
+  private final Set<ExprId> computed = new HashSet<>();
 
-  /** Whether it is a micro-batch that is handed to a function, whose statements are the ones that write. */
-  boolean feedsFunction;
+  /** The columns of a micro-batch that is handed to a function, whose statements are the ones that write; else null. */
+  private Set<ExprId> handed;
 
   private Lineage() {}
 
@@ -59,9 +64,25 @@ public final class Lineage {
     return lineage;
   }
 
-  /** The same as JSON, for a statement that has succeeded: `{"at": ..., "reads": [...], "writes": [...]}`. */
+  /** The same of a statement that has just succeeded, as JSON: `{"at": ..., "reads": [...], "writes": [...]}`. */
   public static String json(QueryExecution execution) {
-    return of(execution).json(System.currentTimeMillis());
+    Lineage lineage = new Lineage();
+    try {
+      lineage.visit(execution.analyzed());
+    } catch (RuntimeException | LinkageError error) {
+      // It must not fail a statement that has succeeded.
+      System.err.println(UNKNOWN + error);
+    }
+    return lineage.json(System.currentTimeMillis());
+  }
+
+  boolean feedsFunction() {
+    return handed != null;
+  }
+
+  /** Whether this statement of a function reads the rows that the function was given. */
+  boolean readsBatchOf(Lineage microBatch) {
+    return !Collections.disjoint(computed, microBatch.handed);
   }
 
   boolean isEmpty() {
@@ -99,8 +120,9 @@ public final class Lineage {
       writes.add(folder(files.outputPath()));
       visit(files.query());
     } else if (plan instanceof WriteToMicroBatchDataSourceV1 batch) {
-      feedsFunction = batch.sink() instanceof ForeachBatchSink;
-      if (batch.sink() instanceof DeltaSink sink) {
+      if (batch.sink() instanceof ForeachBatchSink) {
+        handed = columns(batch.query());
+      } else if (batch.sink() instanceof DeltaSink sink) {
         writes.add(folder(sink.path()));
       }
       visit(batch.query());
@@ -121,7 +143,7 @@ public final class Lineage {
     } else if (plan instanceof DataSourceV2Relation relation) {
       table(relation.table(), reads);
     } else if (plan instanceof LogicalRDD) {
-      readsBatch = true;
+      computed.addAll(columns(plan));
     } else if (plan instanceof View view && !view.isTempView()) {
       reads.add(name(view.desc()));
     }
@@ -170,6 +192,12 @@ public final class Lineage {
       folders.add(folder(given.size() == 1 ? path : path.getParent()));
     }
     return folders;
+  }
+
+  private static Set<ExprId> columns(LogicalPlan plan) {
+    Set<ExprId> ids = new HashSet<>();
+    CollectionConverters.asJava(plan.output()).forEach(column -> ids.add(column.exprId()));
+    return ids;
   }
 
   private static String folder(Path path) {

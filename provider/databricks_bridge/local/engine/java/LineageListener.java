@@ -29,6 +29,9 @@ final class LineageListener extends SparkListener {
   /** A session's setting: the file. Without it nothing is written. */
   static final String FILE = "spark.databricks_bridge.lineage";
 
+  /** The name under which a relation that is a plan of its own, as a change feed is, is made ready for a statement. */
+  private static final String OF_A_RELATION = "rdd";
+
   private static LineageListener listening;
 
   // Touched by the thread of the listener bus alone.
@@ -79,28 +82,37 @@ final class LineageListener extends SparkListener {
         fence.reached.countDown();
       }
     } catch (Exception | LinkageError error) {
-      System.err.println("What a statement read and wrote is not known: " + error);
+      System.err.println(Lineage.UNKNOWN + error);
     }
   }
 
   private void started(SparkListenerSQLExecutionStart start) {
     long id = start.executionId();
     long root = start.rootExecutionId().isDefined() ? (Long) start.rootExecutionId().get() : id;
-    executions.put(id, new Execution(root, roots.computeIfAbsent(root, ignored -> new Root()).open++));
+    if (root == id) {
+      roots.put(root, new Root());
+    }
+    Root whole = roots.get(root);
+    if (whole != null) {
+      executions.put(id, new Execution(root, whole.open++));
+    }
   }
 
   private void ended(SparkListenerSQLExecutionEnd end) throws IOException {
     Execution execution = executions.remove(end.executionId());
-    if (execution == null) {
+    Root root = execution == null ? null : roots.get(execution.root());
+    if (root == null) {
       return;
     }
-    Root root = roots.get(execution.root());
     root.open--;
     if (execution.depth() == 0) {
       roots.remove(execution.root());
     }
     QueryExecution done = end.qe();
-    String file = done == null || execution.depth() > 1 ? "" : done.sparkSession().conf().get(FILE, "");
+    if (done == null || execution.depth() > 1 || end.executionName().contains(OF_A_RELATION)) {
+      return;
+    }
+    String file = done.sparkSession().conf().get(FILE, "");
     if (file.isEmpty()) {
       return;
     }
@@ -116,9 +128,9 @@ final class LineageListener extends SparkListener {
   private static List<Ended> statements(Lineage whole, boolean succeeded, List<Ended> inner, long at) {
     List<Ended> all = new ArrayList<>();
     boolean passedOn = false;
-    if (whole.feedsFunction) {
+    if (whole.feedsFunction()) {
       for (Ended one : inner) {
-        if (one.lineage().readsBatch && !one.lineage().writes.isEmpty()) {
+        if (one.lineage().readsBatchOf(whole) && !one.lineage().writes.isEmpty()) {
           one.lineage().reads.addAll(whole.reads);
           passedOn = true;
         }
