@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -186,14 +187,16 @@ async def cut(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def serving(service: JobsService, *, port: int = 0) -> AsyncIterator[JobsService]:
-    """The service on a free port of this machine."""
+async def serving(
+    service: JobsService, *, port: int = 0, ssl_context: ssl.SSLContext | None = None
+) -> AsyncIterator[JobsService]:
+    """The service on a port of this machine, a free one for 0; by TLS where a context is given."""
     app = web.Application()
     app.router.add_route("*", "/{tail:.*}", service.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port, backlog=1024).start()
-    service.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await web.TCPSite(runner, "127.0.0.1", port, backlog=1024, ssl_context=ssl_context).start()
+    service.host = f"{'https' if ssl_context else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield service
     finally:

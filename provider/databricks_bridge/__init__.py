@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TableRecreated,
         TableReplaced,
         TargetChanged,
+        TriggerPaused,
     )
     from databricks_bridge.core.postconditions import CheckpointReached, ControlTableReached
     from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
@@ -51,6 +52,7 @@ __all__ = [
     "TableRecreated",
     "TableReplaced",
     "TargetChanged",
+    "TriggerPaused",
     "TriggeredRuns",
 ]
 
@@ -75,6 +77,7 @@ _MODULES = {
     "TableRecreated": "core.errors",
     "TableReplaced": "core.errors",
     "TargetChanged": "core.errors",
+    "TriggerPaused": "core.errors",
     "TriggeredRuns": "core.sources",
 }
 

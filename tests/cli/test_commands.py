@@ -74,6 +74,14 @@ def test_watermarks_are_read(ledger: Folder, bridge: Bridge) -> None:
     assert bridge("watermark", "get", "delays", "weather").code == 2
 
 
+def test_a_mark_over_runs_says_how_many_before_it_are_still_open(ledger: Folder, bridge: Bridge) -> None:
+    mark = RunsPosition(1000, frozenset({7, 8}), late=frozenset({(400, 5)}))
+    ledger.write(replace(FIRST, watermarks={"by_file": mark}))
+    said = bridge("watermark", "get", "delays", "by_file")
+    assert said.out.splitlines() == ["by_file: runs from 1000 ms on, 2 done, 1 before that still open"]
+    assert bridge("watermark", "get", "delays", "--json").json["watermarks"]["by_file"]["late"] == [[400, 5]]
+
+
 @pytest.mark.parametrize(
     ("words", "mark"),
     [

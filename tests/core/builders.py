@@ -53,7 +53,15 @@ passed_positions = st.builds(
     table_positions,
     st.integers(min_value=1, max_value=99),
 )
-runs_positions = st.builds(RunsPosition, st.integers(min_value=0, max_value=2**42), run_ids)
+late_runs = st.frozensets(st.tuples(st.integers(min_value=0, max_value=99), st.integers(1, 9)), max_size=4)
+runs_positions = st.builds(
+    lambda low, done, late: RunsPosition(
+        low, done, late=frozenset(one for one in late if one[0] < low and one[1] not in done)
+    ),
+    st.integers(min_value=0, max_value=2**42) | st.integers(min_value=0, max_value=99),
+    run_ids | st.frozensets(st.integers(1, 9), max_size=4),
+    late_runs,
+)
 positions = table_positions | passed_positions | runs_positions
 aliases = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda name: not name.startswith("bridge"))
 moments = st.datetimes(

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from databricks_bridge.core.positions import (
     BEFORE_FIRST,
@@ -36,6 +38,50 @@ def test_run_sets_merge_as_sets(a: RunsPosition, b: RunsPosition, c: RunsPositio
     assert merge(merge(a, b), c) == merge(a, merge(b, c))
     assert covers(merge(a, b), a)
     assert covers(merge(a, b), b)
+
+
+@given(runs_positions, runs_positions, st.data())
+def test_merged_runs_have_what_either_has_and_nothing_else(
+    a: RunsPosition, b: RunsPosition, data: st.DataObject
+) -> None:
+    known = [*a.late, *b.late, *((0, run_id) for run_id in a.done | b.done)]
+    start_ms, run_id = data.draw(st.sampled_from(known) if known else st.just((3, 3)))
+    merged = a.merged(b)
+    assert merged.has(start_ms, run_id) == (a.has(start_ms, run_id) or b.has(start_ms, run_id))
+
+
+def test_a_late_run_is_not_done_until_a_further_position_says_so() -> None:
+    mark = RunsPosition(100, frozenset({5}), late=frozenset({(40, 1), (60, 2)}))
+    assert [mark.has(*one) for one in [(40, 1), (60, 2), (120, 6)]] == [False] * 3
+    assert mark.has(40, 3)
+    assert mark.has(120, 5)
+    assert mark.oldest_ms == 40
+    one_done = RunsPosition(100, frozenset({5}), late=frozenset({(60, 2)}))
+    assert covers(one_done, mark)
+    assert not covers(mark, one_done)
+    assert not covers(RunsPosition(200, late=frozenset({(60, 2)})), RunsPosition(100)), "it has 2, which is late there"
+    assert merge(mark, one_done) == merge(one_done, mark) == one_done
+    assert merge(RunsPosition(50), RunsPosition(100, late=frozenset({(40, 1), (60, 2)}))) == RunsPosition(
+        100, late=frozenset({(60, 2)})
+    )
+
+
+def test_late_runs_enter_token_and_json_only_where_there_are_some() -> None:
+    """A record, and a token, of a release that knew none stay as they are."""
+    old = {"kind": "runs", "low_water_ms": 9, "done": [1, 2], "found": False}
+    mark = position_from_json(old)
+    assert mark == RunsPosition(9, frozenset({1, 2}))
+    assert mark.to_json() == old
+    assert mark.identity() == [9, [1, 2]]
+    late = RunsPosition(9, frozenset({1, 2}), late=frozenset({(8, 4), (7, 3)}))
+    assert late.to_json() == old | {"late": [[7, 3], [8, 4]]}
+    assert late.identity() == [9, [1, 2], [[7, 3], [8, 4]]]
+    assert replace(late, found=True).identity() == replace(mark, found=True).identity() == ["found"]
+
+
+def test_of_two_positions_that_were_only_found_the_merged_one_is_only_found() -> None:
+    found, more = RunsPosition(10, frozenset({1}), found=True), RunsPosition(20, frozenset({2}), found=True)
+    assert merge(found, more) == RunsPosition(20, frozenset({1, 2}), found=True)
 
 
 @given(positions)

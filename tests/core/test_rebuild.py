@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -113,6 +114,18 @@ def test_runs_positions_are_merged() -> None:
     assert isinstance(mark, RunsPosition)
     assert mark.low_water_ms == 100
     assert mark.done >= {2, 3}
+
+
+def test_a_mark_over_runs_is_that_of_the_newest_range_and_remembers_no_older_ones() -> None:
+    marks = [RunsPosition(n * 100, frozenset({n, n + 1}), late=frozenset({(5, 99)})) for n in range(1, 5)]
+    marks.append(RunsPosition(400, frozenset({5, 6})))
+    runs = [
+        run(n, Range("by_file", "bronze", from_, to, (n + 9,)))
+        for n, (from_, to) in enumerate(pairwise(marks), start=1)
+    ]
+    assert rebuild("delays", runs).watermarks == {"by_file": marks[-1]}
+    assert rebuild("delays", runs[:-1]).watermarks == {"by_file": marks[-2]}
+    assert rebuild("delays", [runs[0], runs[-1]]).watermarks["by_file"] == RunsPosition(400, frozenset({2, 3, 5, 6}))
 
 
 def test_a_success_that_does_not_show_its_ranges_is_a_finding() -> None:

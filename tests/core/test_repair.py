@@ -56,6 +56,15 @@ def test_a_mark_is_moved_in_a_new_epoch_and_the_history_says_who_and_why(
     assert after.history[-1].at == seconds(1)
 
 
+def test_runs_that_are_still_open_stay_so_when_a_mark_is_rewound_and_are_skipped_when_it_is_set_forward() -> None:
+    mark = RunsPosition(1000, frozenset({7}), late=frozenset({(100, 1), (400, 2), (700, 3)}))
+    record = replace(RECORD, watermarks={"by_file": mark})
+    back = moved("rewind", "by_file", RunsPosition(400), record)
+    assert back.watermarks == {"by_file": RunsPosition(400, late=frozenset({(100, 1)}))}
+    assert "from runs from 1000 ms on, 1 done, 3 before that still open" in back.history[-1].what
+    assert moved("set", "by_file", RunsPosition(2000), record).watermarks == {"by_file": RunsPosition(2000)}
+
+
 @pytest.mark.parametrize(
     ("word", "to"),
     [

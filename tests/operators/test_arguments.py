@@ -107,9 +107,19 @@ def test_the_output_of_another_task_is_waited_for() -> None:
         assert {up.task_id for up in two.upstream_list} == {"given"}
 
 
-def test_A15_an_empty_mapping_is_respected_and_nothing_is_added(bench: Bench) -> None:
-    bench.run(bench.operator(job_parameters={}))
+def test_A15_parameters_of_another_kind_are_refused_before_anything_is_called() -> None:
+    """`notebook_params` and the like cannot be mixed with the job parameters that tell a run its range."""
+    for other in ("notebook_params", "python_params", "jar_params"):
+        with pytest.raises(TypeError, match=other):
+            operator(**{other: {"region": "NY"}})
+
+
+def test_A15_an_empty_mapping_is_respected_and_no_params_of_the_dag_are_added(bench: Bench) -> None:
+    with DAG("d", params={"env": "prod", "region": "NY"}):
+        one = bench.operator(job_parameters={})
+    bench.run(one)
     (run,) = bench.runs()
+    assert "env" not in of_run(run)
     assert of_run(run)["region"] == ""
     assert {name for name, value in of_run(run).items() if value} == {
         "bridge_subscription",

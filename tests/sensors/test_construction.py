@@ -34,6 +34,9 @@ def test_template_fields_are_attributes(sensor: Any) -> None:
         ({"triggers": "FILE_ARRIVAL"}, "give a set of names"),
         ({"run_state": {"DONE"}}, "run_state has DONE"),
         ({"run_state": ()}, "run_state is empty"),
+        ({"on_paused": "ignore"}, 'on_paused is \'ignore\'; use "warn" or "fail"'),
+        ({"on_paused": None}, "on_paused is None"),
+        ({"on_paused": True}, "on_paused is True"),
     ],
 )
 def test_mistakes_are_refused_at_parse(arguments: dict[str, Any], words: str) -> None:
@@ -101,12 +104,13 @@ def test_a_deferred_wait_carries_a_deadline_and_goes_on_in_the_sensor(monkeypatc
     monkeypatch.setattr(DatabricksTriggeredRunSensor, "_look_once", nothing)
     before = datetime.now(UTC)
     with pytest.raises(TaskDeferred) as deferred:
-        runs(deferrable=True, timeout=60, triggers={"TABLE", "FILE_ARRIVAL"}).execute(CONTEXT)
+        runs(deferrable=True, timeout=60, triggers={"TABLE", "FILE_ARRIVAL"}, on_paused="fail").execute(CONTEXT)
     _, kwargs = deferred.value.trigger.serialize()
     deadline = datetime.fromisoformat(kwargs["deadline"])
     assert before + timedelta(seconds=60) <= deadline <= datetime.now(UTC) + timedelta(seconds=60)
     assert kwargs["since"] == RUN_AFTER.isoformat()
     assert kwargs["triggers"] == ["FILE_ARRIVAL", "TABLE"]
+    assert (kwargs["on_paused"], kwargs["told"]) == ("fail", [])
     assert deferred.value.method_name == "execute_complete"
     assert deferred.value.timeout is not None
     assert deferred.value.timeout > timedelta(seconds=60)
@@ -123,7 +127,8 @@ def test_the_event_becomes_the_value_of_the_task() -> None:
         "reason": "new",
     }
     run = {"run_id": 1, "trigger": "TABLE", "run_page_url": ""}
-    assert runs().execute_complete(CONTEXT, {"status": "ready", "run": run}) == run
+    found = runs().execute_complete(CONTEXT, {"status": "ready", "run": run})
+    assert found == run | {"trigger_values": None}, "it is told without what cannot be asked for here"
 
 
 @pytest.mark.parametrize("sensor", [DatabricksSubscriptionSensor(task_id="t", subscription=DELAYS), runs()], ids=repr)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from benchmarks.jobs_service import JobsService, answer, cut, dropped, serving
 from databricks_bridge.feeds import run_feed
@@ -118,6 +119,18 @@ async def test_A03_a_state_new_to_us_is_waited_through_and_told_once(
     assert capsys.readouterr().out.count("FUTURE_STATE") == 1
 
 
+async def test_A03_a_state_new_to_us_of_a_fired_run_is_told_once(
+    service: JobsService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.start(1003, 7)
+    service.runs[1003] |= {"state": {"life_cycle_state": "FUTURE_STATE"}, "status": {"state": "FUTURE_STATE"}}
+    waiting = asyncio.create_task(event_of(waits_for_job()))
+    await eventually(lambda: service.counts["jobs/runs/list"] >= 4)
+    service.end(1003)
+    assert (await waiting)["run"]["run_id"] == 1003
+    assert len([line for line in caplog.messages if "FUTURE_STATE" in line]) == 1
+
+
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
@@ -152,21 +165,31 @@ async def test_C13_manual_runs_and_retries_do_not_end_the_wait_for_a_fired_run(s
     assert (run["run_id"], run["trigger"], run["job_parameters"]) == (9, "FILE_ARRIVAL", {"region": "NY"})
 
 
-async def test_C10_a_400_on_a_later_page_is_no_end_of_the_list(service: JobsService) -> None:
+@pytest.mark.parametrize("refusals", [1, 1000])
+async def test_C10_a_400_on_a_later_page_is_no_end_of_the_list(service: JobsService, refusals: int) -> None:
+    """The run that is waited for is on the last page: once refused it is found all the same, for ever refused it is said."""
     for run_id in range(1, 60):
         service.start(run_id, 7, at_ms=int(SINCE.timestamp() * 1000) + run_id)
         service.end(run_id, "FAILED")
     service.start(100, 7, at_ms=int(SINCE.timestamp() * 1000))
     service.end(100)
+    left = iter(range(refusals))
 
-    async def good(request: Any) -> Any:
+    async def third_page_refused(request: web.Request) -> web.StreamResponse:
+        if request.query.get("page_token", "").endswith("-12") and next(left, None) is not None:
+            return web.json_response({"error_code": "INVALID_PARAMETER_VALUE", "message": "offset"}, status=400)
         return service._answer(request.path.split("/", 3)[-1], dict(request.query))
 
-    service.trouble = [good, good, answer({"error_code": "INVALID_PARAMETER_VALUE", "message": "offset"}, 400)]
+    service.trouble = [third_page_refused] * 1000
     event = await event_of(waits_for_job())
-    assert event["status"] == "error"
-    assert "INVALID_PARAMETER_VALUE" in event["message"]
-    assert (await event_of(waits_for_job()))["run"]["run_id"] == 100
+    if refusals == 1:
+        assert event["run"]["run_id"] == 100
+        assert next(left, None) is None
+    else:
+        assert event["status"] == "error"
+        assert "INVALID_PARAMETER_VALUE" in event["message"]
+        service.trouble.clear()
+        assert (await event_of(waits_for_job()))["run"]["run_id"] == 100
 
 
 async def test_A14_two_jobs_of_one_name_are_an_error_that_names_both(service: JobsService) -> None:
@@ -174,6 +197,21 @@ async def test_A14_two_jobs_of_one_name_are_an_error_that_names_both(service: Jo
     event = await event_of(waits_for_job())
     assert (event["status"], event["error"]) == ("error", "InvalidArgument")
     assert "7, 8" in event["message"]
+
+
+async def test_A14_a_run_of_a_job_that_lost_its_name_ends_no_wait(service: JobsService) -> None:
+    waiting = asyncio.create_task(event_of(waits_for_job()))
+    await eventually(lambda: service.counts["jobs/runs/list"] > 3)  # what was looked up is older than a poll
+    service.job(7, "bronze_old")
+    service.job(8, "bronze")
+    looked_up = service.counts["jobs/list"]
+    service.start(1, 7)
+    service.end(1)
+    await eventually(lambda: service.counts["jobs/list"] > looked_up)
+    service.start(2, 8)
+    service.end(2)
+    event = await waiting
+    assert (event["run"]["run_id"], event["run"]["job_id"]) == (2, 8)
 
 
 async def test_a_run_deleted_while_it_is_waited_for(service: JobsService) -> None:

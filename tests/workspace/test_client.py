@@ -99,7 +99,7 @@ async def test_a_job_that_is_not_there(server: Server, workspace: Workspace) -> 
 
 async def test_list_runs_pages_only_as_far_as_it_is_read(server: Server, workspace: Workspace) -> None:
     def page(*ids: int, token: str | None = None) -> Any:
-        runs = [{"run_id": i, "trigger": "MODEL"} for i in ids]
+        runs = [{"run_id": i, "start_time": i, "trigger": "MODEL"} for i in ids]
         return json_answer({"runs": runs, "has_more": bool(token)} | ({"next_page_token": token} if token else {}))
 
     server.script = [page(9, 8, token="p"), page(8, 7, token="q"), json_answer({})]

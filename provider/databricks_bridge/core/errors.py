@@ -13,6 +13,7 @@ BridgeError
     TableRecreated            another table under the same name
     TableReplaced             CREATE OR REPLACE gave the table another metadata id
     HistoryGap                what is new since the watermark cannot be read any more
+    TriggerPaused             no run can come: the trigger that would fire it is paused
   ClaimError                  an open claim stands in the way
     ClaimBlocked              max_generations runs failed; a person decides
     ClaimUndecided            nothing can tell whether the claim's run succeeded
@@ -95,6 +96,10 @@ class HistoryGap(SourceError):
     """What is new since the watermark cannot be read: the log does not reach back to it, or stands behind it; the change
     feed was off; change files are gone.
     """
+
+
+class TriggerPaused(SourceError):
+    """A run is waited for that cannot come, because the trigger that would fire it is paused."""
 
 
 class ClaimError(BridgeError):

@@ -84,3 +84,8 @@ def outcome_of(run: Mapping[str, Any]) -> Outcome:
     else:
         ending = Ending.FAILED
     return Outcome(ending, life_cycle, result, message)
+
+
+def ended_at(run: Mapping[str, Any]) -> int:
+    """When a run that is over ended, epoch milliseconds; one that does not say it ended no earlier than it began."""
+    return int(run.get("end_time") or run["start_time"])

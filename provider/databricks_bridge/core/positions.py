@@ -65,24 +65,46 @@ class TablePosition:
 
 @dataclass(frozen=True)
 class RunsPosition:
-    """Runs done: all that started before `low_water_ms` (epoch milliseconds), and those in `done` above it."""
+    """Runs done: all that started before `low_water_ms` (epoch milliseconds) but those in `late`, and those in `done` from
+    there on.
+
+    `late` are runs that were still open when the mark went past them, as (start in epoch milliseconds, run id): the mark
+    need not wait for them, and they count when they end.
+    """
 
     low_water_ms: int
     done: frozenset[int] = frozenset()
     found: bool = False
+    late: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def oldest_ms(self) -> int:
+        """The start from which on there may be runs that are not done."""
+        return min([self.low_water_ms, *(start_ms for start_ms, _ in self.late)])
+
+    def has(self, start_ms: int, run_id: int) -> bool:
+        """Whether this run is done, or was passed."""
+        passed = start_ms < self.low_water_ms and (start_ms, run_id) not in self.late
+        return passed or run_id in self.done
 
     def identity(self) -> list[Any]:
-        """What enters the token: `[low_water_ms, sorted run ids]`, or the mark of a position that was only found."""
-        return _FOUND if self.found else [self.low_water_ms, sorted(self.done)]
+        """What enters the token: `[low_water_ms, sorted run ids]` and, where there are any, the late ones; or the mark of a
+        position that was only found."""
+        if self.found:
+            return _FOUND
+        late = [[list(one) for one in sorted(self.late)]] if self.late else []
+        return [self.low_water_ms, sorted(self.done), *late]
 
     def merged(self, other: RunsPosition) -> RunsPosition:
-        """Both sets of done runs, above the higher mark; what was only found gives way to what was processed."""
+        """All that either has done, above the higher mark; what was only found gives way to what was processed."""
         if self.found != other.found:
             return other if self.found else self
-        return RunsPosition(max(self.low_water_ms, other.low_water_ms), self.done | other.done)
+        late = frozenset(one for one in self.late | other.late if not (self.has(*one) or other.has(*one)))
+        low_water_ms = max(self.low_water_ms, other.low_water_ms)
+        return RunsPosition(low_water_ms, self.done | other.done, self.found, late)
 
     def covers(self, other: RunsPosition) -> bool:
-        if self.found and not other.found:
+        if (self.found and not other.found) or any(other.has(*one) for one in self.late):
             return False
         # above a higher mark `other` has nothing that the way from there to here has not seen, and ids below are dropped
         return self.low_water_ms > other.low_water_ms or (
@@ -90,8 +112,8 @@ class RunsPosition:
         )
 
     def to_json(self) -> dict[str, Any]:
-        done = sorted(self.done)
-        return {"kind": "runs", "low_water_ms": self.low_water_ms, "done": done, "found": self.found}
+        value = {"kind": "runs", "low_water_ms": self.low_water_ms, "done": sorted(self.done), "found": self.found}
+        return value | ({"late": [list(one) for one in sorted(self.late)]} if self.late else {})
 
 
 Position: TypeAlias = TablePosition | RunsPosition
@@ -100,7 +122,8 @@ Position: TypeAlias = TablePosition | RunsPosition
 def position_from_json(value: Mapping[str, Any]) -> Position:
     """Inverse of `to_json`. Raises KeyError for a shape that was never written."""
     if value["kind"] == "runs":
-        return RunsPosition(value["low_water_ms"], frozenset(value["done"]), value.get("found", False))
+        late = frozenset((start_ms, run_id) for start_ms, run_id in value.get("late", ()))
+        return RunsPosition(value["low_water_ms"], frozenset(value["done"]), value.get("found", False), late)
     return TablePosition(
         value["version"],
         value["table_id"],

@@ -135,7 +135,9 @@ def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]], formerly: Iter
                 finding = _compared(piece, one, mark)
                 if finding:
                     findings.append(finding)
-            moved = one.to if mark is None or again or _replaced(mark, one.to) else merge(mark, one.to)
+            fresh = mark is None or again or _replaced(mark, one.to)
+            # as at a commit: a merge would remember all runs that were ever done
+            moved = one.to if fresh or mark == one.from_ else merge(mark, one.to)
             epochs[one.alias] = piece.epoch
             if moved != mark or again:
                 marks[one.alias], proved[one.alias] = moved, piece.run_id

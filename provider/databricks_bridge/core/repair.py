@@ -5,6 +5,7 @@ moves a watermark by hand begins a new epoch, so that no old token can answer fo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -34,6 +35,9 @@ def rewound(record: Record, alias: str, to: Position, reason: Reason, now: datet
         to = TablePosition(to.version, mark.table_id, mark.metadata_id)
     else:
         behind = isinstance(mark, RunsPosition) and isinstance(to, RunsPosition) and to.low_water_ms < mark.low_water_ms
+        if isinstance(mark, RunsPosition) and isinstance(to, RunsPosition):
+            # runs that are still open count when they end, wherever the mark is put
+            to = replace(to, late=frozenset(one for one in mark.late if one[0] < to.low_water_ms))
     if not behind:
         raise InvalidArgument(f"{alias} is at {shown(mark)}, and {shown(to)} is not behind it; see watermark set")
     return _placed(record, alias, to, f"rewound {alias} from {shown(mark)} to {shown(to)}", reason, now, epoch)
@@ -105,7 +109,8 @@ def shown(position: Position) -> str:
         return f"version {position.version}" + (
             "" if position.through is None else f", no data up to {position.through}"
         )
-    return f"runs from {position.low_water_ms} ms on, {len(position.done)} done"
+    late = f", {len(position.late)} before that still open" if position.late else ""
+    return f"runs from {position.low_water_ms} ms on, {len(position.done)} done{late}"
 
 
 def _placed(record: Record, alias: str, to: Position, what: str, reason: Reason, now: datetime, epoch: str) -> Record:

@@ -22,6 +22,7 @@ from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.steps import Step
 from databricks_bridge.feeds.look import Looker
+from databricks_bridge.feeds.new_states import warn_once
 from databricks_bridge.feeds.shares import check_readers
 from databricks_bridge.ledgers.protocol import Ledger
 from databricks_bridge.workspace.client import Workspace
@@ -188,6 +189,7 @@ class Driver:
         except NotFound:
             return acts.RunGone(run_id)
         self.on_run(run)
+        warn_once(run)
         outcome = outcome_of(run)
         error = await self._error_of(run) if outcome.ending is Ending.FAILED else ""
         return acts.RunSeen(run_id, outcome, of_run(run), error)
@@ -204,15 +206,11 @@ class Driver:
             return acts.Proved(False, f"its postcondition cannot tell: {error}", certain=False)
 
     async def _await(self, run_id: int) -> acts.RunSeen | acts.RunGone:
-        warned = False
         while True:
             try:
                 seen = await self._get(run_id)
                 if isinstance(seen, acts.RunGone) or seen.outcome.ending is not Ending.ACTIVE:
                     return seen
-                if not seen.outcome.known and not warned:
-                    log.warning("run %s is in a state new to us (%s); waiting on", run_id, seen.outcome)
-                    warned = True
             except Unavailable as error:
                 log.warning("run %s: %s; asking again", run_id, error)
             await self.sleep(self.poll_interval.total_seconds())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from databricks_bridge.core.errors import BridgeError, NotFound
-from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.core.outcomes import Ending, ended_at, outcome_of
 from databricks_bridge.feeds.rounds import Bell
 
 Run = Mapping[str, Any]
@@ -39,20 +40,66 @@ def is_active(run: Run) -> bool:
 
 @dataclass(eq=False)
 class Job:
-    """A job whose runs are waited for: all that started at or after `from_ms` are in `runs`."""
+    """A job whose runs are waited for: all that started at or after `from_ms` are in `runs`.
+
+    `details` is what `jobs/get` answered at the last check. Views by start and by end are kept until a run changes, for a
+    thousand may ask between two rounds.
+    """
 
     job_id: int
     from_ms: int
     bells: dict[Bell, int] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
+    open: dict[int, Run] = field(default_factory=dict)
     error: BridgeError | None = None
     checked_at: float = 0.0
+    details: Mapping[str, Any] | None = None
+    _by_start: list[tuple[int, int]] | None = None
+    _by_end: list[tuple[int, int]] | None = None
+
+    def ring(self) -> None:
+        """Wakes all who wait for this job's runs."""
+        _ring(self.bells)
+
+    def put(self, run: Run) -> None:
+        """Remembers the run as it is now."""
+        run_id = run["run_id"]
+        if self.runs.get(run_id) == run:
+            return
+        self.runs[run_id] = run
+        if is_active(run):
+            self.open[run_id] = run
+        else:
+            self.open.pop(run_id, None)
+        self._by_start = self._by_end = None
+
+    def drop(self, run_ids: Iterable[int]) -> None:
+        """Forgets these runs."""
+        for run_id in list(run_ids):
+            self.runs.pop(run_id, None)
+            self.open.pop(run_id, None)
+        self._by_start = self._by_end = None
+
+    def started(self, from_ms: int) -> list[Run]:
+        """The runs that started at or after this time, newest first."""
+        if self._by_start is None:
+            self._by_start = sorted((run["start_time"], run_id) for run_id, run in self.runs.items())
+        return [
+            self.runs[run_id] for _, run_id in reversed(self._by_start[bisect_left(self._by_start, (from_ms, 0)) :])
+        ]
+
+    def ended(self, from_ms: int) -> list[Run]:
+        """The runs that are over and ended at or after this time, in the order of their ends."""
+        if self._by_end is None:
+            over = (run for run_id, run in self.runs.items() if run_id not in self.open)
+            self._by_end = sorted((ended_at(run), run["run_id"]) for run in over)
+        return [self.runs[run_id] for _, run_id in self._by_end[bisect_left(self._by_end, (from_ms, 0)) :]]
 
     @property
     def list_from_ms(self) -> int:
         """Where a listing must begin to see what is new and what is open. Nothing is older than its first listing."""
         newest = max((run["start_time"] for run in self.runs.values()), default=self.from_ms)
-        opened = min((run["start_time"] for run in self.runs.values() if is_active(run)), default=newest)
+        opened = min((run["start_time"] for run in self.open.values()), default=newest)
         return max(self.from_ms, min(opened, newest - OVERLAP_MS))
 
 
@@ -105,14 +152,16 @@ class Book:
     def open_runs(self) -> Iterator[Run]:
         """Runs of awaited jobs that were open when they were last seen."""
         for job in self.jobs.values():
-            yield from (run for run in job.runs.values() if is_active(run))
+            yield from job.open.values()
 
     def take(self, runs: Iterable[Run]) -> None:
         """Remembers these runs where somebody waits for them, and rings where an ending is new."""
         for run in runs:
             run_id, job = run["run_id"], self.jobs.get(run.get("job_id", 0))
             awaited = self.ids.get(run_id)
-            if awaited is None and (job is None or run["start_time"] < job.from_ms):
+            if job is not None and (run.get("start_time") or -1) < job.from_ms:
+                job = None
+            if awaited is None and job is None:
                 continue
             kept = {name: run[name] for name in _KEPT if name in run}
             over = not is_active(kept)
@@ -121,19 +170,20 @@ class Book:
                     _ring(awaited)
                 self.seen[run_id] = kept
                 self.refused.pop(run_id, None)
-            if job is not None and run["start_time"] >= job.from_ms:
+            if job is not None:
                 if over and job.runs.get(run_id) != kept:
-                    _ring(job.bells)
-                job.runs[run_id] = kept
+                    job.ring()
+                job.put(kept)
 
     def refuse(self, run_id: int, error: BridgeError) -> None:
         """The workspace does not show this run: it is gone, or we may not see it."""
         if run_id in self.ids:
+            if run_id not in self.refused or isinstance(error, NotFound):
+                _ring(self.ids[run_id])
             self.refused[run_id] = error
-            _ring(self.ids[run_id])
         if isinstance(error, NotFound):
             for job in self.jobs.values():
-                job.runs.pop(run_id, None)
+                job.drop([run_id])
 
     def prune(self) -> None:
         """Forgets runs that nobody asks for any more."""
@@ -141,7 +191,7 @@ class Book:
             from_ms = min(job.bells.values())
             if from_ms > job.from_ms:
                 job.from_ms = from_ms
-                job.runs = {run_id: run for run_id, run in job.runs.items() if run["start_time"] >= from_ms}
+                job.drop([run_id for run_id, run in job.runs.items() if run["start_time"] < from_ms])
 
 
 def _ring(bells: Iterable[Bell]) -> None:

@@ -13,18 +13,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from math import ceil
 from typing import TypeVar
 
-from databricks_bridge.core.errors import BadAnswer, BridgeError, NotFound, NotPermitted, Unavailable
+from databricks_bridge.core.errors import (
+    BadAnswer,
+    BridgeError,
+    NotAuthenticated,
+    NotFound,
+    NotPermitted,
+    Unavailable,
+    WorkspaceError,
+)
+from databricks_bridge.feeds.job_names import JobNames
 from databricks_bridge.feeds.rounds import Bell, Timing, again, in_background
-from databricks_bridge.feeds.run_book import Book, Job, Run, is_active
+from databricks_bridge.feeds.run_book import Book, Job, Run
 from databricks_bridge.workspace.client import RUNS_PAGE, Workspace
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-RECHECK_SECONDS = 600.0
-"""A job that is waited for is looked up and listed whole so often, at most one job a round: a repair that began and
-ended between two rounds, a job deleted or made anew under its name. With many jobs each comes less often."""
+RECHECK_SECONDS, LONGEST_RECHECK_SECONDS = 600.0, 3600.0
+"""A job that is waited for is looked up and listed whole so often, one job a round: for a repair that began and ended
+between two rounds, and for a job that was deleted. With many jobs each comes less often, down to the longest; then more
+of them in a round. A name is looked up again as often, one a round."""
 
 GATHER_SECONDS, LONGEST_GATHER_SECONDS = 0.2, 2.0
 """Waits that begin together, after a triggerer's restart, say, are served together: when none has come for so long."""
@@ -46,10 +56,10 @@ class RunFeed:
         self._recheck_seconds = recheck_seconds
         self._book = Book()
         self._bells: dict[Bell, None] = {}
-        self._names: dict[str, int] = {}
+        self._names = JobNames(workspace.find_job, self._timing.clock)
         self._error: BridgeError | None = None
         self._active_pages = 1
-        self._head: dict[int, int] = {}
+        self._head: dict[int, int] | None = None
         self._fresh: set[int] = set()
         self._joined = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
@@ -71,6 +81,11 @@ class RunFeed:
             self._runner.cancel()
             self._runner = None
 
+    def details_of(self, job_id: int) -> Run | None:
+        """What `jobs/get` said of an awaited job at its last check."""
+        job = self._book.jobs.get(job_id)
+        return None if job is None else job.details
+
     def run(self, run_id: int, bell: Bell) -> Run | None:
         """The run as last seen, None while it is not known yet; it rings when the run is over.
 
@@ -86,10 +101,10 @@ class RunFeed:
             raise again(self._error)
         return self._book.seen.get(run_id)
 
-    async def runs_of(self, job_id: int, bell: Bell, from_ms: int) -> list[Run]:
-        """All runs of the job that started at or after `from_ms`, newest start first; it rings when one has ended.
+    async def runs_of(self, job_id: int, bell: Bell, from_ms: int) -> Job:
+        """The job with all its runs that started at or after `from_ms`; it rings when one has ended.
 
-        Raises what the listing of this job, or the last round, raised.
+        Raises what the last look at this job, or the last round, raised.
         """
         known = self._book.jobs.get(job_id)
         if known is None or from_ms < known.from_ms:
@@ -100,30 +115,38 @@ class RunFeed:
         job = self._book.await_job(job_id, bell, from_ms)
         if error := job.error or self._error:
             raise again(error)
-        runs = [run for run in job.runs.values() if run["start_time"] >= from_ms]
-        return sorted(runs, key=lambda run: (run["start_time"], run["run_id"]), reverse=True)
+        return job
 
-    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
-        """The job's id, its name looked up once. Raises NotFound, InvalidArgument."""
-        if job_id is not None:
-            return job_id
-        name = str(job_name)
-        if name not in self._names:
-            async with self._turn:
-                if name not in self._names:
-                    self._names[name] = await self._workspace.find_job(name)
-        return self._names[name]
+    async def job_of(self, job_id: int | None, job_name: str | None, max_age: float | None = None) -> int:
+        """The job's id; its name was looked up at most `max_age` seconds ago where that is given.
+
+        Raises NotFound, InvalidArgument.
+        """
+        return job_id if job_id is not None else await self._names.job_of(str(job_name), max_age)
 
     async def _begin(self, job_id: int, bell: Bell, from_ms: int) -> None:
         try:
-            runs = [run async for run in self._workspace.list_runs(job_id=job_id, start_time_from_ms=from_ms)]
+            known = self._book.jobs.get(job_id)
+            details = (known and known.details) or await self._details(job_id)
+            runs = await self._listed(job_id, from_ms)
         except NotFound:
-            self._forget_names(job_id)
+            self._names.forget(job_id)
             raise
         job = self._book.await_job(job_id, bell, from_ms)
         job.from_ms = min(job.from_ms, from_ms)
-        job.error, job.checked_at = None, self._timing.clock()
+        job.error, job.checked_at, job.details = None, self._timing.clock(), details
         self._book.take(runs)
+
+    async def _details(self, job_id: int) -> Run:
+        return await self._workspace.get_job(job_id, include_trigger_state=True, include_trigger_history=True)
+
+    async def _listed(self, job_id: int, from_ms: int) -> list[Run]:
+        """Runs of the job. Raises NotFound only where the job itself is gone: a listing may say so of other things."""
+        try:
+            return [run async for run in self._workspace.list_runs(job_id=job_id, start_time_from_ms=from_ms)]
+        except NotFound as error:
+            await self._details(job_id)
+            raise BadAnswer(f"the runs of job {job_id}, which is there, are refused: {error}") from error
 
     async def _run(self) -> None:
         # Not at once: whoever joins is served a first look of its own.
@@ -160,8 +183,11 @@ class RunFeed:
             async with self._turn:
                 await work()
             self._error = None
-        except BridgeError as error:
+        except (NotAuthenticated, NotPermitted, Unavailable) as error:
             self._error = error
+        except BridgeError as error:
+            # whatever was refused here, it was not what somebody waits for
+            self._error = BadAnswer(f"the runs of the workspace cannot be listed: {error}")
         except Exception as error:
             log.exception("a round of the run feed failed in a way new to us; going on")
             self._error = Unavailable(f"a round of the run feed failed with {type(error).__name__}; going on")
@@ -190,7 +216,7 @@ class RunFeed:
         alone = [run_id for run_id in self._book.open_ids if run_id not in of_jobs]
         wide = self._active_pages + (1 if jobs else 0)
         if len(jobs) + len(alone) <= wide:
-            self._head.clear()
+            self._head = None
             self._active_pages = max(1, self._active_pages - 1)  # what is not measured is not believed for ever
             await self._all(self._list_job, jobs)
             await self._get([run_id for run_id in alone if run_id in self._book.open_ids])
@@ -213,7 +239,7 @@ class RunFeed:
 
     async def _read_ended(self, before: dict[int, Run]) -> None:
         """Runs that have just ended: in one listing where they began close to each other, else one by one."""
-        known = {run_id: run["start_time"] for run_id, run in before.items() if run}
+        known = {run_id: run["start_time"] for run_id, run in before.items() if run.get("start_time")}
         left = set(before)
         if len(known) > 2:
             seen = 0
@@ -231,57 +257,62 @@ class RunFeed:
 
     async def _read_head(self, jobs: list[Job]) -> None:
         """The newest runs of the workspace, back to those already seen; at first of each job, for none was."""
-        known, in_a_row = dict(self._head), 0
-        oldest = min(known.values(), default=0)
+        first, known = self._head is None, dict(self._head or {})
+        head, oldest = self._head or {}, min(known.values(), default=0)
+        count = in_a_row = 0
         async for run in self._workspace.list_runs():
-            self._head[run["run_id"]] = run["start_time"]
+            count += 1
+            head[run["run_id"]] = run["start_time"]
             self._book.take([run])
             in_a_row = in_a_row + 1 if run["run_id"] in known else 0
-            if (
-                in_a_row >= _KNOWN_IN_A_ROW
-                or run["start_time"] < oldest
-                or (not known and len(self._head) >= RUNS_PAGE)
-            ):
+            # what is left of the page is read already: a run may be shown a little after later ones
+            if count % RUNS_PAGE == 0 and (first or in_a_row >= _KNOWN_IN_A_ROW or run["start_time"] < oldest):
                 break
-        while len(self._head) > _HEAD_KEPT:
-            del self._head[next(iter(self._head))]
-        if not known:
+        while len(head) > _HEAD_KEPT:
+            del head[next(iter(head))]
+        self._head = head
+        if first:
             await self._all(self._list_job, jobs)
 
     async def _list_job(self, job: Job) -> None:
-        await self._list_from(job, job.list_from_ms)
+        await self._safely_of(job, self._list_from(job, job.list_from_ms))
 
     async def _list_from(self, job: Job, start: int) -> None:
-        try:
-            self._book.take(
-                [run async for run in self._workspace.list_runs(job_id=job.job_id, start_time_from_ms=start)]
-            )
-            job.error = None
-        except (NotFound, NotPermitted, BadAnswer) as error:
-            self._fail(job, error)
+        self._book.take(await self._listed(job.job_id, start))
 
     async def _recheck(self) -> None:
+        """Jobs whose turn it is, and those that could not be looked at: a refusal of one moment must not stay theirs."""
         now = self._timing.clock()
-        job = min(self._book.jobs.values(), key=lambda job: job.checked_at, default=None)
-        if job is None or now - job.checked_at < self._recheck_seconds:
-            return
-        job.checked_at = now
-        try:
-            await self._workspace.get_job(job.job_id)
-        except (NotFound, NotPermitted, BadAnswer) as error:
-            self._fail(job, error)
-            return
+        waiting = sorted(self._book.jobs.values(), key=lambda job: job.checked_at)
+        share = ceil(len(waiting) * self._interval() / max(LONGEST_RECHECK_SECONDS, self._recheck_seconds))
+        due = [job for job in waiting if now - job.checked_at >= self._recheck_seconds][: max(1, share)]
+        refused = [job for job in waiting if job.error is not None and not isinstance(job.error, NotFound)]
+        await self._all(self._check, dict.fromkeys((*due, *refused)))
+        lost = await self._names.check_one(self._recheck_seconds)
+        if lost is not None and lost in self._book.jobs:
+            self._book.jobs[lost].ring()
+
+    async def _check(self, job: Job) -> None:
+        job.checked_at = self._timing.clock()
+        await self._safely_of(job, self._look_at(job))
+
+    async def _look_at(self, job: Job) -> None:
+        job.details = await self._details(job.job_id)
         await self._list_from(job, job.from_ms)
 
-    def _forget_names(self, job_id: int) -> None:
-        """The job's name may be another job's by now."""
-        self._names = {name: known for name, known in self._names.items() if known != job_id}
-
-    def _fail(self, job: Job, error: BridgeError) -> None:
-        self._forget_names(job.job_id)
-        job.error = error
-        for bell in job.bells:
-            bell.ring()
+    async def _safely_of(self, job: Job, look: Awaitable[None]) -> None:
+        """What is refused about one job is told to those who wait for that job alone, until a look at it is good."""
+        try:
+            await look
+            job.error = None
+        except NotAuthenticated:
+            raise
+        except WorkspaceError as error:
+            if isinstance(error, NotFound):
+                self._names.forget(job.job_id)
+            news, job.error = job.error is None or isinstance(error, NotFound), error
+            if news:  # else who bears a few refusals would count each twice
+                job.ring()
 
     async def _get(self, run_ids: Collection[int]) -> None:
         await self._all(self._get_one, run_ids)
@@ -289,7 +320,9 @@ class RunFeed:
     async def _get_one(self, run_id: int) -> None:
         try:
             self._book.take([await self._workspace.get_run(run_id)])
-        except (NotFound, NotPermitted, BadAnswer) as error:
+        except NotAuthenticated:
+            raise
+        except WorkspaceError as error:
             self._book.refuse(run_id, error)
 
     async def _all(self, act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
@@ -315,18 +348,32 @@ class FeedRuns:
         """The wait is over."""
         self._feed.leave(self._bell)
 
-    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
-        """The job's id. Raises NotFound, InvalidArgument."""
-        return await self._feed.job_of(job_id, job_name)
+    async def job_of(self, job_id: int | None, job_name: str | None, max_age: float | None = None) -> int:
+        """See `RunFeed.job_of`."""
+        return await self._feed.job_of(job_id, job_name, max_age)
+
+    async def details_of(self, job_id: int) -> Run | None:
+        """`jobs/get` of a job whose runs are waited for here, as of its last check; None where they are not."""
+        return self._feed.details_of(job_id)
 
     def run(self, run_id: int) -> Run | None:
         """See `RunFeed.run`."""
         return self._feed.run(run_id, self._bell)
 
     async def list_runs(
-        self, *, job_id: int, start_time_from_ms: int, completed_only: bool = False
+        self,
+        *,
+        job_id: int,
+        start_time_from_ms: int,
+        completed_only: bool = False,
+        end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Run]:
-        """As `Workspace.list_runs`."""
-        for run in await self._feed.runs_of(job_id, self._bell, start_time_from_ms):
-            if not completed_only or not is_active(run):
+        """As `Workspace.list_runs`; with `end_time_from_ms` without those that were over before, in the order of ends."""
+        job = await self._feed.runs_of(job_id, self._bell, start_time_from_ms)
+        if end_time_from_ms is None:
+            found = job.started(start_time_from_ms)
+        else:
+            found = [*job.ended(end_time_from_ms), *job.open.values()]
+        for run in found:
+            if run["start_time"] >= start_time_from_ms and not (completed_only and run["run_id"] in job.open):
                 yield run

@@ -1,4 +1,4 @@
-"""The finished runs of a job, as a source and as a plain wait."""
+"""The finished runs of a job, as a source."""
 
 from __future__ import annotations
 
@@ -7,48 +7,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameters import of_run
+from databricks_bridge.core.outcomes import Ending, ended_at, outcome_of
 from databricks_bridge.core.pending import RunsFinding
 from databricks_bridge.core.positions import Position, RunsPosition
 from databricks_bridge.core.sources import TriggeredRuns
+from databricks_bridge.feeds.new_states import warn_once
 from databricks_bridge.workspace.client import Workspace
 
 OVERLAP = timedelta(hours=1)
-"""How far behind the newest start finished runs are remembered by id: runs end in another order than they start."""
-
-LONGEST_RUN = timedelta(days=2)
-"""A plain wait finds a run that ends after `since` when it started at most this long before it."""
-
-
-@dataclass(frozen=True)
-class TriggeredRun:
-    """A finished run that a plain wait was waiting for. Times are epoch milliseconds, as the API has them."""
-
-    run_id: int
-    job_id: int
-    trigger: str
-    result_state: str
-    start_time: int
-    end_time: int
-    run_page_url: str
-    job_parameters: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "job_parameters": dict(self.job_parameters)}
+OVERLAP_RUNS = 24
+"""How far behind the newest start finished runs are remembered by id, and at least how many of them: runs end in another
+order than they start, and one that failed may be repaired long after. So many are one page of a listing."""
 
 
 class Runs(Protocol):
     """Who is asked for runs: a workspace, or the feed of one."""
 
-    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
-        """The job's id. Raises NotFound, InvalidArgument."""
+    async def job_of(self, job_id: int | None, job_name: str | None, max_age: float | None = None) -> int:
+        """The job's id, its name looked up at most `max_age` seconds ago. Raises NotFound, InvalidArgument."""
         ...
 
     def list_runs(
-        self, *, job_id: int, start_time_from_ms: int, completed_only: bool = False
+        self,
+        *,
+        job_id: int,
+        start_time_from_ms: int,
+        completed_only: bool = False,
+        end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """Runs of the job, newest start first."""
+        """Runs of the job, newest start first; with `end_time_from_ms` without those that were over before, in any order."""
         ...
 
 
@@ -58,15 +45,24 @@ class LiveRuns:
 
     workspace: Workspace
 
-    async def job_of(self, job_id: int | None, job_name: str | None) -> int:
+    async def job_of(self, job_id: int | None, job_name: str | None, max_age: float | None = None) -> int:
         return await job_of(self.workspace, job_id, job_name)
 
-    def list_runs(
-        self, *, job_id: int, start_time_from_ms: int, completed_only: bool = False
+    async def list_runs(
+        self,
+        *,
+        job_id: int,
+        start_time_from_ms: int,
+        completed_only: bool = False,
+        end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
-        return self.workspace.list_runs(
+        listing = self.workspace.list_runs(
             job_id=job_id, start_time_from_ms=start_time_from_ms, completed_only=completed_only
         )
+        async for run in listing:
+            over = outcome_of(run).ending is not Ending.ACTIVE
+            if end_time_from_ms is None or not over or ended_at(run) >= end_time_from_ms:
+                yield run
 
 
 async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None) -> int:
@@ -80,38 +76,38 @@ async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None)
     """All finished runs above the mark: those of the wanted trigger and result count, those of another trigger are only done.
 
     One of the wanted trigger with another result is neither: a person may repair it, and then it counts. It holds nothing
-    either; once the mark has passed its start it is not looked at any more.
+    either; once the mark has passed its start it is not looked at any more. One that is still open when the mark passes
+    its start is kept in the mark by its id.
     """
     job_id = await runs.job_of(source.job_id, source.job_name)
     known = mark if isinstance(mark, RunsPosition) else RunsPosition(0)
-    finished: list[Mapping[str, Any]] = []
-    open_starts: list[int] = []
-    async for run in runs.list_runs(job_id=job_id, start_time_from_ms=known.low_water_ms):
-        if outcome_of(run).ending is Ending.ACTIVE:
-            open_starts.append(run["start_time"])
-        else:
-            finished.append(run)
-    new = [run for run in finished if run["run_id"] not in known.done]
-    counted = sorted((run for run in new if matches(run, source)), key=lambda run: (run["end_time"], run["run_id"]))
-    newest = max((run["start_time"] for run in finished), default=known.low_water_ms)
-    low_water = max(known.low_water_ms, min([newest - int(OVERLAP.total_seconds() * 1000), *open_starts]))
-    settled = [run for run in finished if matches(run, source) or run.get("trigger") not in source.triggers]
-    done = frozenset(run["run_id"] for run in settled if run["start_time"] >= low_water)
-    changed_at = _time(counted[-1]["end_time"]) if counted else None
-    return RunsFinding(RunsPosition(low_water, done), tuple(run["run_id"] for run in counted), changed_at)
+    listed = [run async for run in runs.list_runs(job_id=job_id, start_time_from_ms=known.oldest_ms)]
+    finished = [run for run in listed if outcome_of(run).ending is not Ending.ACTIVE]
+    still_open = [run for run in listed if outcome_of(run).ending is Ending.ACTIVE]
+    new = [run for run in finished if not known.has(*_place(run))]
+    awaited = [run for run in still_open if run.get("trigger") in source.triggers and not known.has(*_place(run))]
+    for run in awaited:
+        warn_once(run)
+    counted = sorted((run for run in new if matches(run, source)), key=lambda run: (ended_at(run), run["run_id"]))
+    settled = {run["run_id"] for run in new if matches(run, source) or run.get("trigger") not in source.triggers}
+    low_water = max(known.low_water_ms, _passed(sorted(run["start_time"] for run in finished)))
+    # what was done stays so: a repair of it is no other run
+    done = {run["run_id"] for run in listed if run["start_time"] >= low_water} & (known.done | settled)
+    late = {_place(run) for run in awaited if run["start_time"] < low_water}
+    changed_at = _time(ended_at(counted[-1])) if counted else None
+    position = RunsPosition(low_water, frozenset(done), late=frozenset(late))
+    return RunsFinding(position, tuple(run["run_id"] for run in counted), changed_at)
 
 
-async def next_run(runs: Runs, wanted: TriggeredRuns, since: datetime) -> TriggeredRun | None:
-    """The first run that matches and ended at or after `since`; None while there is none."""
-    job_id = await runs.job_of(wanted.job_id, wanted.job_name)
-    since_ms = int(since.timestamp() * 1000)
-    from_ms = since_ms - int(LONGEST_RUN.total_seconds() * 1000)
-    found: Mapping[str, Any] | None = None
-    async for run in runs.list_runs(job_id=job_id, completed_only=True, start_time_from_ms=max(0, from_ms)):
-        ended_in_time = run.get("end_time", 0) >= since_ms
-        if ended_in_time and matches(run, wanted) and (found is None or run["end_time"] <= found["end_time"]):
-            found = run
-    return None if found is None else _triggered(found)
+def _place(run: Mapping[str, Any]) -> tuple[int, int]:
+    return run["start_time"], run["run_id"]
+
+
+def _passed(starts: list[int]) -> int:
+    """The start before which no finished run is kept by its id, of these starts, oldest first; 0 for too few."""
+    if len(starts) < OVERLAP_RUNS:
+        return 0
+    return min(starts[-OVERLAP_RUNS], starts[-1] - int(OVERLAP.total_seconds() * 1000))
 
 
 def matches(run: Mapping[str, Any], wanted: TriggeredRuns) -> bool:
@@ -121,19 +117,6 @@ def matches(run: Mapping[str, Any], wanted: TriggeredRuns) -> bool:
         outcome.ending is not Ending.ACTIVE
         and run.get("trigger") in wanted.triggers
         and outcome.result_state in wanted.run_state
-    )
-
-
-def _triggered(run: Mapping[str, Any]) -> TriggeredRun:
-    return TriggeredRun(
-        run_id=run["run_id"],
-        job_id=run["job_id"],
-        trigger=run["trigger"],
-        result_state=outcome_of(run).result_state,
-        start_time=run["start_time"],
-        end_time=run["end_time"],
-        run_page_url=run.get("run_page_url", ""),
-        job_parameters=of_run(run),
     )
 
 

@@ -136,13 +136,11 @@ async def _share(provider: Workspace, name: str) -> Mapping[str, Any]:
 
 async def _share_names(provider: Workspace) -> list[str]:
     names: list[str] = []
-    query: dict[str, Any] = {"max_results": 0}
-    while True:
-        page = await provider.get(f"{_CATALOG}/shares", query)
+    async for page in provider.pages(f"{_CATALOG}/shares", {"max_results": 0}):
         names += [str(one["name"]) for one in page.get("shares") or []]
-        if not (token := page.get("next_page_token")) or len(names) > _SHARES_MAX:
-            return names
-        query["page_token"] = token
+        if len(names) > _SHARES_MAX:
+            break
+    return names
 
 
 async def _seen(consumer: Workspace, path: str) -> Mapping[str, Any] | None:

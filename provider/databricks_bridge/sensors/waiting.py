@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -58,14 +58,24 @@ class WaitingSensor(BaseSensorOperator):
     def _awaited(self) -> str:
         """What was waited for, for the message of a time-out."""
 
+    def _last_words(self) -> str:
+        """Why nothing came, as far as that can be found out when the time is over; may be empty. Never raises."""
+        return ""
+
     def poke(self, context: Context) -> PokeReturnValue:
         answer = asyncio.run(self._look_once(context))
         return PokeReturnValue(is_done=answer is not None, xcom_value=answer)
 
     def execute(self, context: Context) -> Any:
-        if not self.deferrable:
+        if self.deferrable:
+            return self._look_or_defer(context, datetime.now(UTC) + self._longest_wait)
+        try:
             return super().execute(context)
-        return self._look_or_defer(context, datetime.now(UTC) + self._longest_wait)
+        except (AirflowSensorTimeout, AirflowSkipException) as ended:
+            # With a cause it is an error that soft_fail or never_fail made a skip of: no time-out.
+            if ended.__cause__ is not None or not (words := self._last_words()):
+                raise
+            raise type(ended)(f"{ended} {self._awaited}: {words}") from None
 
     def _look_or_defer(self, context: Context, deadline: datetime) -> Answer:
         answer = asyncio.run(self._look_once(context))
@@ -89,7 +99,8 @@ class WaitingSensor(BaseSensorOperator):
         raise_for(event)
         if event["status"] == "deadline":
             ended = AirflowTaskTimeout if self._longest_wait < timedelta(seconds=self.timeout) else AirflowSensorTimeout
-            raise ended(f"{self._awaited}: not until {event['deadline']}")
+            words = self._last_words()
+            raise ended(f"{self._awaited}: not until {event['deadline']}{words and f'; {words}'}")
         if event["status"] == "read again":
             return self._look_or_defer(context, datetime.fromisoformat(event["deadline"]))
         answer = self._answer(event)

@@ -12,7 +12,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from databricks_bridge.core import errors
-from databricks_bridge.core.errors import BadAnswer, BridgeError, NotAuthenticated, NotPermitted, Unavailable
+from databricks_bridge.core.errors import BridgeError, NotFound, Unavailable, WorkspaceError
 from databricks_bridge.feeds.seat import Seat
 from databricks_bridge.hooks.databricks import open_workspace
 from databricks_bridge.triggers.last_poll import note_poll
@@ -79,7 +79,9 @@ class PollingTrigger(BaseTrigger):
                 self.log.warning("%s; looking again", error)
             except TimeoutError:
                 self.log.warning("the look was not done at the deadline")
-            except (BadAnswer, NotAuthenticated, NotPermitted) as error:
+            except NotFound as error:
+                payload = _error(error)
+            except WorkspaceError as error:
                 refusals += 1
                 self.log.warning("%s; refusal %s of %s", error, refusals, REFUSALS_BORNE)
                 payload = _error(error) if refusals >= REFUSALS_BORNE else None

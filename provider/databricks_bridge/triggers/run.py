@@ -8,6 +8,7 @@ from typing import Any
 from databricks_bridge.core.cancelling import LONGEST_GAP_SECONDS, Pulse
 from databricks_bridge.core.errors import NotFound
 from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.feeds.new_states import Warned, warn_once
 from databricks_bridge.hooks.databricks import open_workspace
 from databricks_bridge.triggers.polling import PollingTrigger
 
@@ -32,7 +33,7 @@ class RunTrigger(PollingTrigger):
         self.databricks_conn_id = databricks_conn_id
         self.run_id = run_id
         self.tried = tried
-        self._warned = False
+        self._warned: Warned = {}
         self._pulse: Pulse | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -58,9 +59,7 @@ class RunTrigger(PollingTrigger):
             return None
         outcome = outcome_of(run)
         self._beat()
-        if not outcome.known and not self._warned:
-            self.log.warning("run %s is in a state new to us (%s); waiting on", self.run_id, outcome)
-            self._warned = True
+        warn_once(run, self._warned, self.log.warning)
         return None if outcome.ending is Ending.ACTIVE else {"run_id": self.run_id, "outcome": str(outcome)}
 
     def _beat(self) -> Pulse:

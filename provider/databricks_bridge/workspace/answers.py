@@ -58,11 +58,11 @@ class Answer:
     body: bytes
 
 
-def read(answer: Answer, *, now: datetime, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """The JSON object of a good answer; raises the error that fits any other."""
+def read(answer: Answer, *, now: datetime, secrets: Iterable[str] = (), may_be_empty: bool = False) -> dict[str, Any]:
+    """The JSON object of a good answer; raises the error that fits any other. An empty one is `{}` where it may be."""
     text = answer.body.decode("utf-8", "replace")
     if 200 <= answer.status < 300:
-        return _json_object(answer, text)
+        return {} if may_be_empty and not text.strip() else _json_object(answer, text)
     code, message, ours = _error_parts(answer, text)
     raise _error(answer, code, scrub(message, secrets), now, from_databricks=ours)
 
@@ -99,7 +99,8 @@ def _http_date(value: str) -> datetime | None:
 
 def _json_object(answer: Answer, text: str) -> dict[str, Any]:
     if not text.strip():
-        return {}
+        # an empty listing is `{}`: nothing at all must not pass for it
+        raise Unavailable(f"{answer.where}: HTTP {answer.status} with nothing where JSON was due")
     try:
         parsed = json.loads(text)
     except ValueError:

@@ -7,20 +7,25 @@ paths and fields are those of Jobs API 2.2 and Unity Catalog API 2.1.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound
+from databricks_bridge.workspace.paging import pages
 
 if TYPE_CHECKING:
     import aiohttp
 
 Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 _JOBS = "/api/2.2/jobs"
 _FILES = "/api/2.0/fs"
@@ -113,6 +118,10 @@ class Workspace:
         """GET of `path` (with its leading slash), `params` in the query string; None values are left out."""
         return await self._transport.call("GET", path, params=params)
 
+    def pages(self, path: str, params: Mapping[str, Any]) -> AsyncIterator[Json]:
+        """`get` of a listing, page after page as they are consumed: to its end, or to an error (`paging.pages`)."""
+        return pages(partial(self.get, path), params)
+
     async def post(self, path: str, body: Mapping[str, Any], *, safe: bool) -> Json:
         """POST of `body`. Only a `safe` one, which does the same when it arrives twice, is tried again."""
         return await self._transport.call("POST", path, body=body, safe=safe)
@@ -123,14 +132,10 @@ class Workspace:
 
     async def file_names(self, folder: str) -> list[str]:
         """The names in a folder of a volume, `/Volumes/...` (Files API, every page), in no promised order."""
-        names: list[str] = []
-        params: dict[str, Any] = {}
-        while True:
-            page = await self.get(f"{_FILES}/directories{quote(folder)}", params)
-            names += [str(one["name"]) for one in page.get("contents") or []]
-            if not (token := page.get("next_page_token")):
-                return names
-            params["page_token"] = token
+        names: dict[str, None] = {}
+        async for page in self.pages(f"{_FILES}/directories{quote(folder)}", {}):
+            names |= dict.fromkeys(str(one["name"]) for one in page.get("contents") or [])
+        return list(names)
 
     async def read_file(self, path: str) -> bytes:
         """The whole of a file in a volume, `/Volumes/...` (Files API)."""
@@ -161,14 +166,20 @@ class Workspace:
             )
         return found
 
-    async def get_job(self, job_id: int, *, include_trigger_state: bool = False) -> Json:
+    async def get_job(
+        self, job_id: int, *, include_trigger_state: bool = False, include_trigger_history: bool = False
+    ) -> Json:
         """The job with all its tasks (`jobs/get`, every page)."""
-        params = {"job_id": job_id, "include_trigger_state": include_trigger_state or None}
-        job = await self.get(f"{_JOBS}/get", params)
-        page, settings = job, job.get("settings")
-        while token := page.get("next_page_token"):
-            page = await self.get(f"{_JOBS}/get", {**params, "page_token": token})
-            if isinstance(settings, dict):
+        params = {
+            "job_id": job_id,
+            "include_trigger_state": include_trigger_state or None,
+            "include_trigger_history": include_trigger_history or None,
+        }
+        job: Json = {}
+        async for page in self.pages(f"{_JOBS}/get", params):
+            if not job:
+                job = page
+            elif isinstance(settings := job.get("settings"), dict):
                 _append_arrays(settings, page.get("settings") or {})
         job.pop("next_page_token", None)
         return job
@@ -179,14 +190,9 @@ class Workspace:
         Raises NotFound, or InvalidArgument naming the ids when several jobs have the name.
         """
         found: list[int] = []
-        params: dict[str, Any] = {"name": name, "limit": _JOBS_PAGE}
-        while True:
-            page = await self.get(f"{_JOBS}/list", params)
+        async for page in self.pages(f"{_JOBS}/list", {"name": name, "limit": _JOBS_PAGE}):
             # the server's own filter ignores case
             found += [int(job["job_id"]) for job in page.get("jobs", []) if job.get("settings", {}).get("name") == name]
-            if not (token := page.get("next_page_token")):
-                break
-            params["page_token"] = token
         ids = sorted(set(found))
         if not ids:
             raise NotFound(
@@ -223,13 +229,15 @@ class Workspace:
             )
         return int(answer["run_id"])
 
-    async def get_run(self, run_id: int) -> Json:
+    async def get_run(self, run_id: int, *, include_resolved_values: bool = False) -> Json:
         """The run with all its tasks (`runs/get`, every page; a page is 100 tasks)."""
-        run = await self.get(f"{_JOBS}/runs/get", {"run_id": run_id})
-        page = run
-        while token := page.get("next_page_token"):
-            page = await self.get(f"{_JOBS}/runs/get", {"run_id": run_id, "page_token": token})
-            _append_arrays(run, page)
+        params = {"run_id": run_id, "include_resolved_values": include_resolved_values or None}
+        run: Json = {}
+        async for page in self.pages(f"{_JOBS}/runs/get", params):
+            if run:
+                _append_arrays(run, page)
+            else:
+                run = page
         run.pop("next_page_token", None)
         return run
 
@@ -261,15 +269,13 @@ class Workspace:
             "limit": page_size,
         }
         seen: set[int] = set()  # a run that starts between two pages shifts the others
-        while True:
-            page = await self.get(f"{_JOBS}/runs/list", params)
-            for run in page.get("runs", []):
-                if run["run_id"] not in seen:
+        async for page in self.pages(f"{_JOBS}/runs/list", params):
+            for run in page.get("runs") or []:
+                if not _is_run(run):
+                    log.warning("%s lists a run without run_id or start_time; it is left out: %.300r", self.host, run)
+                elif run["run_id"] not in seen:
                     seen.add(run["run_id"])
                     yield run
-            if not (token := page.get("next_page_token")):
-                return
-            params["page_token"] = token
 
     async def cancel_run(self, run_id: int) -> None:
         """Asks for the run to be cancelled; it ends some time later. Asking twice does no harm."""
@@ -308,6 +314,11 @@ class Workspace:
         """
         body = {"table_id": table_id, "operation": "READ"}
         return await self.post("/api/2.0/unity-catalog/temporary-table-credentials", body, safe=True)
+
+
+def _is_run(value: Any) -> bool:
+    """Whether this can be told from other runs, and be placed among them."""
+    return isinstance(value, dict) and all(isinstance(value.get(name), int) for name in ("run_id", "start_time"))
 
 
 def _append_arrays(into: Json, page: Json) -> None:

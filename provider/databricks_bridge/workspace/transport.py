@@ -102,11 +102,11 @@ class Transport:
         safe: bool = True,
     ) -> dict[str, Any]:
         """The JSON answer of one call. Without `safe` it is sent once, or twice when the first try was a 401."""
-        return (await self._answered(method, path, params, body, safe))[0]
+        return (await self._answered(method, path, params, body, safe, may_be_empty=method != "GET"))[0]
 
     async def headers(self, path: str, *, params: Mapping[str, Any] | None = None) -> Mapping[str, str]:
         """The headers of a GET that was answered well, their names in lower case."""
-        return (await self._answered("GET", path, params, None, safe=True))[1]
+        return (await self._answered("GET", path, params, None, safe=True, may_be_empty=True))[1]
 
     async def content(self, path: str) -> bytes:
         """The body of a GET that was answered well, as it came: a file's."""
@@ -120,6 +120,7 @@ class Transport:
         body: Mapping[str, Any] | None,
         safe: bool,
         raw: bool = False,
+        may_be_empty: bool = False,
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         url = URL(self.host + path, encoded=True).update_query(_query(params))
         started = self._clock()
@@ -129,13 +130,13 @@ class Transport:
             nonlocal renewed
             renewals = self._renewals
             try:
-                return await self._once(method, path, url, body, started, raw)
+                return await self._once(method, path, url, body, started, raw, may_be_empty)
             except NotAuthenticated:
                 if renewed or self._reauthorize is None:
                     raise
             renewed = True
             await self._renew(renewals)
-            return await self._once(method, path, url, body, started, raw)
+            return await self._once(method, path, url, body, started, raw, may_be_empty)
 
         tries = AsyncRetrying(
             sleep=self._sleep,
@@ -178,7 +179,14 @@ class Transport:
         return min(self._try_seconds, max(self._budget - (self._clock() - started), 1.0))
 
     async def _once(
-        self, method: str, path: str, url: URL, body: Mapping[str, Any] | None, started: float, raw: bool
+        self,
+        method: str,
+        path: str,
+        url: URL,
+        body: Mapping[str, Any] | None,
+        started: float,
+        raw: bool,
+        may_be_empty: bool,
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         where = f"{method} {path} at {self.host}"
         line = self._taken()
@@ -211,7 +219,7 @@ class Transport:
             answer = answers.Answer(where, status, headers, content)
             if raw and 200 <= status < 300:
                 return {_RAW: content}, headers
-            return answers.read(answer, now=self._now(), secrets=secrets), headers
+            return answers.read(answer, now=self._now(), secrets=secrets, may_be_empty=may_be_empty), headers
 
 
 def translate(where: str, error: BaseException) -> Exception:

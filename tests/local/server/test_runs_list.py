@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from databricks_bridge.local.deployment import Deployment
 from databricks_bridge.local.runs.records import get_run, put_run
+from databricks_bridge.workspace.client import Workspace
 from tests.local.local_kit import Api, Notebooks
 
 MakeJob = Callable[..., int]
@@ -90,6 +92,7 @@ def test_C10_tokens_lead_through_everything_and_offsets_end_with_an_error(
         runs = {run.run_id} | {put_run(store, replace(run, run_id=run.run_id + n)).run_id for n in range(1, 1200)}
     assert [job.job_id for job in ops.jobs.list(limit=100)] == sorted(jobs, reverse=True)
     assert [found.run_id for found in ops.jobs.list_runs(limit=24)] == sorted(runs, reverse=True)
+    assert asyncio.run(_listed(deployment)) == sorted(runs, reverse=True)
     for version in ("2.1", "2.2"):
         path = f"/api/{version}/jobs/list"
         pages = [ops.api_client.do("GET", path, query={"limit": 100, "offset": n}) for n in range(0, 1001, 100)]
@@ -98,6 +101,16 @@ def test_C10_tokens_lead_through_everything_and_offsets_end_with_an_error(
             ops.api_client.do("GET", path, query={"limit": 100, "offset": 1100})
     with pytest.raises(InvalidParameterValue, match="use page_token beyond"):
         api.get("runs/list", offset=10_001)
+
+
+async def _listed(deployment: Deployment) -> list[int]:
+    """As this provider's own client lists them."""
+
+    async def headers() -> dict[str, str]:
+        return {"Authorization": f"Bearer {deployment.token('ops')}"}
+
+    async with Workspace(deployment.host("ops"), headers) as workspace:
+        return [run["run_id"] async for run in workspace.list_runs()]
 
 
 def test_no_runs_is_no_field(api: Api, make_job: MakeJob) -> None:
