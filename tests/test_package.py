@@ -38,6 +38,7 @@ PUBLIC = {
     "TableRecreated",
     "TableReplaced",
     "TargetChanged",
+    "TriggerPaused",
     "TriggeredRuns",
 }
 
