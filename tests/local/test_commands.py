@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -99,6 +100,8 @@ def test_status_says_what_runs_and_where_and_down_ends_it(up: Up, capsys: pytest
     text = capsys.readouterr().out
     assert entry["host"] in text
     assert entry["token"] not in text + up.log.read_text()
+    rights = f"notebooks run as {getpass.getuser()}, with all rights of that user on this machine: there is no sandbox"
+    assert rights in up.log.read_text()
 
     assert main(["local", "down", "--home", str(up.home)]) == 0
     assert up.process.wait(timeout=30) == 0

@@ -208,6 +208,7 @@ def test_an_orderly_stop_leaves_runs_to_the_next_start(tmp_path: Path, notebooks
 
 REFUSED = {
     "a port that is no number": (["--workspace", "ops", "--port", "ops=many"], "a port is a number"),
+    "a port of other digits": (["--workspace", "ops", "--port", "ops=²"], "a port is a number"),
     "a port of another workspace": (["--workspace", "ops", "--port", "met=1"], "one of the workspaces ops"),
     "a workspace twice": (["--workspace", "ops", "--workspace", "ops"], "given twice"),
     "a workspace named like a path": (["--workspace", "../ops"], "lower-case letters"),

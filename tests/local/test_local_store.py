@@ -45,6 +45,20 @@ def test_ids_are_not_given_twice_not_even_after_a_delete_and_a_restart(tmp_path:
     assert Store(tmp_path / "store.sqlite").add_job("ops", {"name": "b"}, 0).job_id == job.job_id + 1
 
 
+def test_ids_that_are_given_together_are_given_to_nobody_else(store: Store) -> None:
+    first = store.next_run_id()
+    assert list(store.next_run_ids(3)) == [first + 1, first + 2, first + 3]
+    assert list(store.next_run_ids(0)) == []
+    assert store.next_run_id() == first + 4
+
+
+def test_a_file_from_before_an_index_gets_it(tmp_path: Path) -> None:
+    for _ in range(2):
+        Store(tmp_path / "store.sqlite").close()
+        with sqlite3.connect(tmp_path / "store.sqlite") as db:
+            db.execute("DROP INDEX attempts_by_parent")  # which fails where there is none
+
+
 def test_threads_take_turns(store: Store) -> None:
     def add() -> None:
         for _ in range(20):

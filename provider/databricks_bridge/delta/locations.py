@@ -78,13 +78,17 @@ def _existing(path: str) -> str:
     return decoded if not Path(path).exists() and Path(decoded).exists() else path
 
 
-def open_folder(path: str) -> LocalStore:
-    """The store of a folder on this machine. Raises NotFound when it is not there, NotPermitted when it is closed."""
+def open_folder(path: str, given_by: str = "") -> LocalStore:
+    """The store of a folder on this machine, which the workspace `given_by` says is a table's.
+
+    Raises NotFound when it is not there, NotPermitted when it is closed.
+    """
     from obstore.store import LocalStore
 
     if not os.path.isdir(path):
         raise NotFound(
-            f"the folder {path} does not exist; is the table's location right, and is the disk mounted here?"
+            f"the folder {path} does not exist; is the table's location{given_by and f', as {given_by} says it,'} right, "
+            "and is the disk mounted here?"
         )
     log = os.path.join(path, LOG)
     if not os.access(log if os.path.isdir(log) else path, os.R_OK | os.X_OK):

@@ -52,7 +52,7 @@ class TableStore:
     async def open(self) -> ObjectStore:
         """The store as it may be used now. Raises what the catalog's refusals are called."""
         if self._location.kind is Kind.FILE:
-            return open_folder(self._location.path)
+            return open_folder(self._location.path, self._workspace.host)
         now = self._now()
         if self._store is None or self._until is None or now >= self._until - _AHEAD:
             answer = await self._workspace.temporary_table_credentials(self._table_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
 import json
 import os
 import re
@@ -149,6 +150,10 @@ class _Spark:
 def _say(deployment: Deployment) -> None:
     for name, workspace in deployment.workspaces.items():
         print(f"  {name}: {workspace.host} (local, not Databricks), metastore {workspace.metastore}", flush=True)
+    rights = (
+        f"  notebooks run as {getpass.getuser()}, with all rights of that user on this machine: there is no sandbox"
+    )
+    print(rights, flush=True)
     if deployment.time_scale != 1:
         print(f"  time runs {1 / deployment.time_scale:g} times faster here", flush=True)
     if deployment.ca_file:
@@ -241,7 +246,7 @@ def _pairs(given: list[str], names: list[str], option: str) -> dict[str, str]:
 
 
 def _port(name: str, text: str) -> int:
-    if not text.isdigit() or int(text) > 65535:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5) or int(text) > 65535:
         raise DeploymentError(f"--port {name}={text}: a port is a number from 0 to 65535")
     return int(text)
 

@@ -125,6 +125,8 @@ class Shares:
     def publish(self, share: Share, max_commits: int | None = None) -> dict[str, int]:
         """Publish what the share lacks, of each table at most `max_commits`; the version that each is at now."""
         with self._lock:
+            if self.find(share.metastore, share.catalog) is None:
+                return {}  # removed meanwhile
             target = self._layout.metastore_root(share.metastore) / share.catalog
             source = self._layout.metastore_root(share.source_metastore) / share.source_catalog
             for folder in _folders(target):
@@ -136,6 +138,13 @@ class Shares:
                 for table, version in tables:
                     published[f"{schema}.{table}"] = version
             return published
+
+    def remove(self, share: Share) -> None:
+        """Take the share from its reader, and the catalog with it."""
+        with self._lock:
+            self._keep({at: one for at, one in self._shares.items() if one != share})
+            with contextlib.suppress(FileNotFoundError):
+                _remove(self._layout.metastore_root(share.metastore) / share.catalog)
 
     async def publish_for(self, metastore: str) -> None:
         """Publish every share into this metastore that is not held."""

@@ -60,6 +60,11 @@ CREATE TABLE holds (
   state TEXT NOT NULL, run_id INTEGER
 );
 """
+# Not part of the schema's version: a file that has none gets it when it is opened.
+_INDICES = """
+CREATE INDEX IF NOT EXISTS attempts_by_parent
+  ON attempts (job_run_id, ifnull(json_extract(body, '$.parent'), 0), json_extract(body, '$.iteration'), run_id);
+"""
 
 
 class StoreError(BridgeError):
@@ -121,6 +126,7 @@ class Store:
     def _open_schema(self, path: Path) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version == SCHEMA_VERSION:
+            self._db.executescript(_INDICES)
             return
         if version != 0:
             raise StoreError(
@@ -128,7 +134,7 @@ class Store:
                 "delete the deployment's home folder or use the release that wrote it"
             )
         # executescript commits by itself, so the version goes last: a file without it is made anew.
-        self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={SCHEMA_VERSION};COMMIT;")
+        self._db.executescript(f"BEGIN;{_SCHEMA}{_INDICES}PRAGMA user_version={SCHEMA_VERSION};COMMIT;")
 
     def close(self) -> None:
         with self._lock:
@@ -158,15 +164,21 @@ class Store:
 
     def next_id(self, kind: str, first: int) -> int:
         """The next number of a counter; never given twice, not even for what has been deleted."""
-        with self.transaction() as db:
-            row = db.execute("SELECT value FROM meta WHERE key = ?", (kind,)).fetchone()
-            value = first if row is None else int(row["value"]) + 1
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (kind, value))
-            return value
+        return self._next_ids(kind, first, 1)[0]
 
     def next_run_id(self) -> int:
         """Job runs, task runs and repairs draw from one counter, as on Databricks no two of them agree."""
-        return self.next_id("run", FIRST_RUN_ID)
+        return self.next_run_ids(1)[0]
+
+    def next_run_ids(self, count: int) -> range:
+        return self._next_ids("run", FIRST_RUN_ID, count)
+
+    def _next_ids(self, kind: str, first: int, count: int) -> range:
+        with self.transaction() as db:
+            row = db.execute("SELECT value FROM meta WHERE key = ?", (kind,)).fetchone()
+            start = first if row is None else int(row["value"]) + 1
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (kind, start + count - 1))
+            return range(start, start + count)
 
     # Jobs
 

@@ -67,6 +67,11 @@ def client(deployment: Deployment) -> MountedElsewhere:
     return MountedElsewhere(deployment.host("ops"), authorize)
 
 
+def state(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Of all below a folder, and itself: a file that came and went shows in the time of its folder."""
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in (folder, *folder.rglob("*"))}
+
+
 def version(deployment: Deployment, seen: str = "", here: str = "") -> int | None:
     """What a client finds for which the text `seen` in the catalog's answers is `here`."""
 
@@ -84,7 +89,7 @@ def test_F01_every_reader_finds_the_same_version_or_is_told_which_path_it_lacks(
 ) -> None:
     home, location = str(deployment.layout.home), ops.tables.get(FLIGHTS).storage_location
     (tmp_path / "mount").symlink_to(deployment.layout.home)  # the same disk under another name
-    table.chmod(0o555)
+    before = state(table)
     elsewhere = subprocess.run([sys.executable, "-c", ELSEWHERE, location], cwd="/", capture_output=True, text=True)
     assert elsewhere.returncode == 0, elsewhere.stderr
     found = {
@@ -98,8 +103,8 @@ def test_F01_every_reader_finds_the_same_version_or_is_told_which_path_it_lacks(
         version(deployment, home, str(tmp_path / "not-mounted"))
     lacking = str(tmp_path / "not-mounted" / table.relative_to(home))
     assert f"the folder {lacking} does not exist" in str(missing.value)
-    assert "is the disk mounted here?" in str(missing.value)
-    table.chmod(0o755)
+    assert f"as {deployment.host('ops')} says it, right, and is the disk mounted here?" in str(missing.value)
+    assert state(table) == before, "a reader has written, which a read-only mount would not let it"
 
 
 def test_F02_a_location_is_refused_and_never_joined_with_the_working_directory(

@@ -1,7 +1,7 @@
 """The operators and sensors of the official Airflow provider that work over REST, unmodified.
 
-Those that need Thrift (DatabricksSqlOperator, DatabricksCopyIntoOperator, DatabricksSqlSensor, DatabricksPartitionSensor)
-have nothing to talk to here.
+Those that need Thrift (DatabricksSqlOperator, DatabricksCopyIntoOperator, DatabricksCopyIntoAssetOperator,
+DatabricksSqlSensor, DatabricksPartitionSensor) have nothing to talk to here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from databricks_bridge.local.deployment import Deployment
 from databricks_bridge.local.server.warehouses import warehouse_id
 from databricks_bridge.local.testing import connection_to
 from tests.local.clients.fake_sql import FakeSql
-from tests.local.local_kit import Api, Notebooks, client, failure, write_notebook
+from tests.local.local_kit import OK, Api, Notebooks, client, failure, write_notebook
 
 pytestmark = pytest.mark.usefixtures("connection")
 MakeJob = Callable[..., int]
@@ -99,6 +99,91 @@ def test_notebook_operator(deployment: Deployment, ops: Any, notebooks: Notebook
     del notebooks.functions["main"]
     operator.execute(CONTEXT)
     assert [request.parameters for request in notebooks.seen] == [{"day": "2026-03-01"}] * 2
+
+
+def test_task_operator(deployment: Deployment, api: Api, ops: Any, notebooks: Notebooks) -> None:
+    from airflow.providers.databricks.operators.databricks import DatabricksTaskOperator
+
+    (cluster,) = ops.clusters.list()
+    task = {
+        "notebook_path": write_notebook(deployment, "ops", "main"),
+        "source": "WORKSPACE",
+        "base_parameters": {"day": "2026-03-01"},
+    }
+    config = {"notebook_task": task, "existing_cluster_id": cluster.cluster_id}
+
+    def execute(**more: Any) -> None:
+        more = settings(task_config=config, existing_cluster_id=cluster.cluster_id, **more)
+        DatabricksTaskOperator(**more).execute(CONTEXT)
+
+    execute()
+    failures = iter([failure("ValueError: no such column")])
+    notebooks.functions["main"] = lambda request: next(failures, OK)
+    execute(max_retries=1, min_retry_interval_millis=0)
+    notebooks.functions["main"] = lambda request: failure("ValueError: no such column")
+    with pytest.raises(Exception, match="no such column"):
+        execute()
+    states = [run["state"].get("result_state") for run in api.get("runs/list")["runs"]]
+    assert states == ["FAILED", "SUCCESS", "SUCCESS"]
+    assert [request.parameters for request in notebooks.seen] == [{"day": "2026-03-01"}] * 4
+
+
+class TaskInstance:
+    def xcom_push(self, *given: Any, **named: Any) -> None:
+        """Links alone are pushed."""
+
+
+def test_workflow_task_group(deployment: Deployment, api: Api, ops: Any, notebooks: Notebooks) -> None:
+    from airflow.providers.databricks.operators.databricks import DatabricksNotebookOperator, DatabricksTaskOperator
+    from airflow.providers.databricks.operators.databricks_workflow import DatabricksWorkflowTaskGroup
+    from airflow.sdk import DAG
+
+    (cluster,) = ops.clusters.list()
+    paths = {name: write_notebook(deployment, "ops", name) for name in ("first", "second", "third")}
+    common = {"databricks_conn_id": "ops", "existing_cluster_id": cluster.cluster_id, "polling_period_seconds": 1}
+    named: dict[str, Any] = {"databricks_conn_id": "ops", "notebook_params": {"day": "2026-03-01"}}
+    with DAG("flights", schedule=None), DatabricksWorkflowTaskGroup(group_id="group", **named):
+        first = DatabricksNotebookOperator(
+            task_id="first", notebook_path=paths["first"], source="WORKSPACE", databricks_task_key="first", **common
+        )
+        second, third = (
+            DatabricksTaskOperator(
+                task_id=name,
+                task_config={"notebook_task": {"notebook_path": paths[name], "source": "WORKSPACE"}},
+                databricks_task_key=name,
+                trigger_rule=rule,
+                **common,
+            )
+            for name, rule in (("second", "all_success"), ("third", "all_done"))
+        )
+        first >> second >> third
+    launch = first.dag.get_task("group.launch")
+
+    def run() -> dict[str, Any]:
+        """The group's run; it must not have ended when the launch asks for it."""
+        notebooks.block("first")
+        launched = launch.execute(context)
+        notebooks.unblock("first")
+        for task in (first, second, third):
+            task.workflow_run_metadata = launched  # in a DAG run, the launch's XCom
+        return api.ended(launched["run_id"])
+
+    context: dict[str, Any] = {"ti": TaskInstance()}
+    done = run()
+    assert [task["task_key"] for task in done["tasks"]] == ["first", "second", "third"]
+    assert [request.parameters for request in notebooks.seen] == [{"day": "2026-03-01"}] * 3
+    for task in (first, second, third):
+        task.execute(context)
+
+    notebooks.functions["second"] = lambda request: failure("ValueError: no such column")
+    again = run()
+    assert again["job_id"] == done["job_id"]  # found by its name, and reset
+    assert again["run_id"] != done["run_id"]
+    first.execute(context)
+    with pytest.raises(Exception, match="no such column"):
+        second.execute(context)
+    third.execute(context)
+    assert ops.jobs.get(done["job_id"]).settings.name == "flights.group"
 
 
 def test_the_statements_operator(warehouse: str, fake_sql: FakeSql) -> None:

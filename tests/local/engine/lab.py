@@ -13,13 +13,15 @@ from typing import Any
 
 from databricks_bridge.local.engine import NotebookResult, NotebookRun, SparkEngine
 from databricks_bridge.local.engine.jars import prepare
+from databricks_bridge.local.engine.spark import HEAP
 
 
 class Lab:
     """One engine on a loop of its own. `run` gives a notebook's text to it and waits; `begin` does not wait."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, heap: str = HEAP) -> None:
         self.home = home
+        self._heap = heap
         self._numbers = itertools.count(1)
         self._last = 0
         self._loop = asyncio.new_event_loop()
@@ -28,7 +30,7 @@ class Lab:
         self.engine: SparkEngine = self.call(self._make())
 
     async def _make(self) -> SparkEngine:
-        return SparkEngine(self.home / "engine", prepare(print))
+        return SparkEngine(self.home / "engine", prepare(print), self._heap)
 
     def call(self, work: Coroutine[Any, Any, Any], timeout: float = 120) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)

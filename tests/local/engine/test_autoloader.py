@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,26 @@ def test_a_given_schema_takes_only_new_files(lab: Lab) -> None:
     assert loaded(lab, arguments) == [{"id": 1, "delay": 2.5, "file": "a.json"}, {"id": 2, "file": "b.json"}]
     history = 'dbutils.notebook.exit(str(spark.sql("DESCRIBE HISTORY main.loaded.given").collect()[0].operationMetrics["numOutputRows"]))'
     assert lab.value(history) == "1"
+
+
+def test_what_a_link_takes_out_of_the_volume_is_not_found(lab: Lab, tmp_path: Path) -> None:
+    volume = lab.volume("main.landing.linked")
+    (tmp_path / "secret.json").write_text('{"id": 7}\n')
+    for number in range(40):  # so many that Spark lists them in tasks of their own
+        (volume / f"day={number}").mkdir()
+    (volume / "day=1" / "a.json").write_text('{"id": 1}\n')
+    (volume / "day=2" / "again.json").symlink_to(volume / "day=1" / "a.json")
+    (volume / "day=3" / "secret.json").symlink_to(tmp_path / "secret.json")
+    (volume / "day=4" / "up").symlink_to(tmp_path)
+    found = loaded(lab, {"name": "linked", "format": "json", "schema": "id INT"})
+    assert [(row["id"], row["file"]) for row in found] == [(1, "a.json"), (1, "again.json")]
+    rows = """
+def count(name):
+    return spark.read.schema("id INT").json(dbutils.widgets.get(name)).count()
+dbutils.notebook.exit(str([count("volume"), count("elsewhere")]))
+"""
+    up = "/Volumes/main/landing/linked/day=4/"
+    assert lab.value(rows, volume=up, elsewhere=str(tmp_path)) == "[0, 1]"
 
 
 def test_csv_by_header_with_a_new_column(lab: Lab) -> None:

@@ -296,3 +296,28 @@ def test_nobody_else_can_press_them(up: Deployment) -> None:
     job_id = make_job(up, "not yours")
     assert browser(up).post(f"/local/jobs/{job_id}/run-now", {}).status_code == 403
     assert runs_of(rest(up), job_id) == []
+
+
+def test_nothing_is_dropped_or_shown_where_a_link_leads_out(
+    up: Deployment, ops: Browser, volume: str, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = up.workspaces["ops"].layout.volume_path("ops", "/Volumes/main/landing/files")
+    (folder / "away").symlink_to(tmp_path)
+    (folder / "secret.txt").symlink_to(tmp_path / "secret.txt")
+    try:
+        page = ops.page(volume)
+        assert "away" not in page
+        assert "secret.txt" not in page
+        assert ops.get(f"{volume}/away").status_code == 404
+        for address, name in ((volume, "secret.txt"), (f"{volume}/away", "new.txt")):
+            form = ops.form(volume, "Drop file")
+            answer = ops.post(address, {**form.fields, "name": name, "text": "mine", "overwrite": "on"})
+            assert answer.status_code in (404, 422), (address, answer.status_code)
+        assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"secret.txt": "secret"}
+        assert "leads out of files by a link" in words(
+            ops.press(volume, "Drop file", name="secret.txt", text="mine", overwrite="on").text
+        )
+    finally:
+        (folder / "away").unlink()
+        (folder / "secret.txt").unlink()

@@ -9,14 +9,15 @@ import pytest
 from databricks_bridge.local.runs.model import Attempt, IllegalTransition, Outcome, Phase, step
 from databricks_bridge.local.runs.plan import (
     RUN_IF,
+    Act,
     Conclude,
     Settle,
     Start,
     conclude,
     downstream_keys,
-    next_acts,
     retry_allowed,
 )
+from databricks_bridge.local.runs.progress import Progress
 
 CHAIN: list[dict[str, Any]] = [
     {"task_key": "a"},
@@ -39,6 +40,10 @@ def latest(*attempts: Attempt) -> dict[str, Attempt]:
     return {item.task_key: item for item in attempts}
 
 
+def next_acts(tasks: list[dict[str, Any]], attempts: dict[str, Attempt]) -> list[Act]:
+    return Progress(tasks, attempts.values()).acts()
+
+
 def test_only_tasks_whose_upstream_has_ended_start() -> None:
     acts = next_acts(CHAIN, latest(attempt("a"), attempt("b", Phase.BLOCKED), attempt("c", Phase.BLOCKED)))
     assert acts == [Start(attempt("a"))]
@@ -52,6 +57,36 @@ def test_a_running_task_is_waited_for() -> None:
 def test_a_retry_that_waits_is_started() -> None:
     tasks = latest(attempt("a", Phase.WAITING_FOR_RETRY), attempt("b", Phase.BLOCKED), attempt("c", Phase.BLOCKED))
     assert next_acts(CHAIN, tasks) == [Start(attempt("a", Phase.WAITING_FOR_RETRY))]
+
+
+def test_each_task_is_said_once_and_the_end_when_all_have_ended() -> None:
+    progress = Progress(CHAIN, [attempt("a"), attempt("b", Phase.BLOCKED), attempt("c", Phase.BLOCKED)])
+    assert progress.acts() == [Start(attempt("a"))]
+    assert progress.acts() == []
+    progress.take(attempt("a", Phase.WAITING_FOR_RETRY))
+    assert progress.acts() == [Start(attempt("a", Phase.WAITING_FOR_RETRY))]
+    for key, below in (("a", "b"), ("b", "c")):
+        progress.take(ended(key, Outcome.SUCCESS))
+        assert progress.acts() == [Start(attempt(below, Phase.BLOCKED))]
+    progress.take(ended("c", Outcome.FAILED, "no"))
+    assert progress.acts() == [Conclude(Outcome.FAILED, "Task c failed with message: no")]
+
+
+def test_a_task_that_names_one_twice_waits_for_it_once_and_one_that_names_two_for_both() -> None:
+    branches = [{"task_key": "a", "outcome": "true"}, {"task_key": "a", "outcome": "false"}]
+    tasks: list[dict[str, Any]] = [
+        {"task_key": "c", "depends_on": [{"task_key": "a"}, {"task_key": "b"}], "run_if": "ALL_DONE"},
+        {"task_key": "d", "depends_on": branches, "run_if": "ALL_DONE"},
+        {"task_key": "a"},
+        {"task_key": "b"},
+    ]
+    waiting = {key: attempt(key, Phase.BLOCKED) for key in "cd"}
+    progress = Progress(tasks, [attempt("a"), attempt("b"), *waiting.values()])
+    assert progress.acts() == [Start(attempt("a")), Start(attempt("b"))]
+    progress.take(ended("a", Outcome.SUCCESS))
+    assert progress.acts() == [Start(waiting["d"])]
+    progress.take(ended("b", Outcome.FAILED))
+    assert progress.acts() == [Start(waiting["c"])]
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,12 @@ def test_it_is_valid_openapi(described: Described) -> None:
     described.schema.validate()
 
 
-NOT_SENT = {"GET /local/results/{statement_id}/{index}"}
-"""Its address is made with a result, and is signed. Nor are buttons of pages, and addresses below which there is nothing."""
+NOT_SENT = {
+    "GET /local/results/{statement_id}/{index}",
+    "GET /api/2.0/delta-sharing/metastores/{metastore_id}/shares/{share}/schemas/{schema}/tables/{table}/changes",
+}
+"""An address that is made with a result, and is signed; and what is always refused. Nor are buttons of pages, and addresses
+below which there is nothing."""
 
 
 def test_each_example_works_as_it_stands(up: Deployment, described: Described, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Site:
         self.layout, self.clock = Layout(home), ManualClock()
         self.jobs = MemoryJobs(self.clock)
         self.time_scale, self.switches = time_scale, switches
+        self.revoked: set[str] = set()
         self.scheduler = self.new_scheduler()
 
     def new_scheduler(self) -> TriggerScheduler:
@@ -34,6 +35,7 @@ class Site:
             sleep=self.clock.sleep,
             time_scale=self.time_scale,
             switches=lambda: Switches(**self.switches),
+            missing_privilege=lambda job, kind, name: f"SELECT on {name}" if name in self.revoked else None,
         )
 
     async def until(self, seconds: float) -> None:
@@ -48,7 +50,7 @@ class Site:
         file = self.layout.volume_path("ops", URL + name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-        os.utime(file, (self.clock.at, self.clock.at))
+        self.touch(file)
         return file
 
     def write(self, table: str, *values: int, mode: str = "append", **more: Any) -> Path:
@@ -62,8 +64,11 @@ class Site:
 
     def stamp(self, path: Path) -> None:
         """The newest commit was made now."""
-        newest = max((path / "_delta_log").glob("*.json"))
-        os.utime(newest, (self.clock.at, self.clock.at))
+        self.touch(max((path / "_delta_log").glob("*.json")))
+
+    def touch(self, file: Path) -> None:
+        """The file was written now."""
+        os.utime(file, (self.clock.at, self.clock.at))
 
     def fired(self) -> list[int]:
         return [run.job_id for run in self.jobs.started]

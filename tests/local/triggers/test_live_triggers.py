@@ -150,6 +150,30 @@ def test_job_completion_reaches_across_workspaces(deployment: Deployment, api: A
     assert [(item["run_id"], item["termination_code"]) for item in completed] == [(str(run_id), "SUCCESS")]
 
 
+def test_the_state_says_of_a_watched_job_that_it_is_deleted(deployment: Deployment, api: Api) -> None:
+    met = Api(client(deployment, "met"))
+    upstream = [met.post("create", name="upstream")["job_id"] for _ in range(2)]
+    there, here = (deployment.workspaces[name].workspace_id for name in ("met", "ops"))
+    monitored = [
+        *({"workspace_id": there, "job_id": str(number)} for number in upstream),
+        {"workspace_id": here, "job_id": str(upstream[0])},
+        {"workspace_id": "424242", "job_id": "1"},
+    ]
+    job_id = job(deployment, api, {"job_completion": {"jobs": monitored}})
+
+    def deleted() -> list[bool | None]:
+        shown = api.get("get", job_id=job_id, include_trigger_state="true", include_trigger_history="true")
+        assert shown["trigger_details"][0]["state"]["job_completion"] == shown["trigger_state"]["job_completion"]
+        states = shown["trigger_state"]["job_completion"]["monitored_job_states"]
+        assert [(one["workspace_id"], one["job_id"]) for one in states] == [tuple(one.values()) for one in monitored]
+        return [one.get("is_deleted") for one in states]
+
+    # A job of another workspace is missing in this one; of a workspace that is not here nothing is known.
+    assert deleted() == [False, False, True, None]
+    met.post("delete", job_id=upstream[1])
+    assert deleted() == [False, True, True, None]
+
+
 def test_a_continuous_job_runs_again_and_again(deployment: Deployment, api: Api, notebooks: Notebooks) -> None:
     task = {"task_key": "main", "notebook_task": {"notebook_path": write_notebook(deployment, "ops", "main")}}
     job_id = api.post("create", name="continuous", tasks=[task], continuous={"pause_status": "UNPAUSED"})["job_id"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.local.triggers.quartz import parse_quartz
+from databricks_bridge.local.triggers.quartz import Quartz, parse_quartz
+from databricks_bridge.local.triggers.schedule import decide_schedule
+from databricks_bridge.local.triggers.settings import Schedule
 
 SUNDAY_NOON = "2026-03-01T12:00:00"
 
@@ -73,6 +77,60 @@ def test_a_local_time_that_is_skipped_has_no_run_and_one_that_comes_twice_has_on
     ]
 
 
+WINDOWS = [
+    # The clocks go on, and back: Europe by an hour, Lord Howe by half of one; Samoa left a day out.
+    ("Europe/Berlin", "2026-03-29T00:50:00", "2026-03-29T01:10:00"),
+    ("Europe/Berlin", "2026-10-25T00:20:00", "2026-10-25T00:50:00"),
+    ("Europe/Berlin", "2026-10-25T00:20:00", "2026-10-25T01:05:00"),
+    ("Europe/Berlin", "2026-10-25T00:59:59", "2026-10-25T01:00:00"),
+    ("Australia/Lord_Howe", "2026-04-04T14:45:00", "2026-04-04T15:20:00"),
+    ("Pacific/Apia", "2011-12-30T09:00:00", "2011-12-30T10:30:00"),
+    ("UTC", "2026-02-28T23:59:00", "2026-03-01T00:01:00"),
+    ("UTC", "2025-12-31T23:30:00", "2026-01-01T00:00:00"),
+    ("Asia/Kolkata", "2026-03-01T12:00:00", "2026-03-01T12:00:30"),
+]
+
+
+@pytest.mark.parametrize(("zone", "after", "until"), WINDOWS)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "*/7 * * * * ?", "0 0/5 * * * ?", "30 20,40 * * * ?", "0 30 2 * * ?", "0 0 0 L * ?", "0 0 0 1 1 ? 2026",
+        "0 * 2 ? * SUN", "59 59 23 * * ?",
+    ],
+)  # fmt: skip
+def test_the_last_time_is_the_one_that_walking_on_would_come_to(
+    expression: str, zone: str, after: str, until: str
+) -> None:
+    place, quartz = ZoneInfo(zone), parse_quartz(expression)
+    first, end = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (after, until))
+    last, at = None, quartz.next_after(first, place)
+    while at is not None and at <= end:
+        last, at = at, quartz.next_after(at, place)
+    assert quartz.last_between(first, end, place) == last
+
+
+@pytest.mark.parametrize("expression", ["* * * * * ?", "*/10 * * * * ?", "0 * * * * ?", "0 0 12 * * ?", "0 0 0 29 2 ?"])
+@pytest.mark.parametrize("missed", [timedelta(seconds=30), timedelta(hours=1), timedelta(days=1), timedelta(days=3000)])
+def test_what_was_missed_costs_the_same_however_much_it_is(
+    monkeypatch: pytest.MonkeyPatch, expression: str, missed: timedelta
+) -> None:
+    computed = 0
+    times_of = Quartz._times
+
+    def counted(self: Quartz, *given: Any) -> Iterator[datetime]:
+        nonlocal computed
+        for at in times_of(self, *given):
+            computed += 1
+            yield at
+
+    monkeypatch.setattr(Quartz, "_times", counted)
+    since = datetime(2026, 11, 1, 6, 0, 0, 500_000, tzinfo=UTC)
+    schedule = Schedule(parse_quartz(expression), ZoneInfo("Europe/Berlin"))
+    decide_schedule(schedule, None, since + missed, since)
+    assert 1 <= computed <= 4
+
+
 @pytest.mark.parametrize(
     ("expression", "why"),
     [
@@ -92,6 +150,17 @@ def test_a_local_time_that_is_skipped_has_no_run_and_one_that_comes_twice_has_on
         ("0 0 0 L-31 * ?", "the day-of-month '31' is not from 1 to 30"),
         ("0 0 0 ? * 2#6", "the day-of-week '2#6'"),
         ("", "has 0 fields"),
+        ("0 0 ² * * ?", "the hour '²' is not from 0 to 23"),
+        ("0 0 ٣ * * ?", "the hour '٣' is not from 0 to 23"),
+        ("0 0/² * * * ?", "has a step that is not"),
+        ("0 0/٣ * * * ?", "has a step that is not"),
+        ("0 0 12 L-² * ?", "the day-of-month 'L'"),
+        ("0 0 12 L-٣ * ?", "the day-of-month '٣'"),
+        ("0 0 12 ²W * ?", "the day-of-month '²'"),
+        ("0 0 12 ? * ²#1", "the day-of-week '²'"),
+        ("0 0 12 ? * 2#²", "the day-of-week '2#²'"),
+        ("0 0 12 ? * ²L", "the day-of-week '²'"),
+        ("0 0 12 * * ? ٢٠٢٦", "the year '٢٠٢٦'"),
     ],
 )
 def test_what_is_no_quartz_expression_says_where(expression: str, why: str) -> None:

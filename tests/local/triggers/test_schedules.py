@@ -112,24 +112,6 @@ async def test_state_of_before_lists_is_read(site: Site) -> None:
     assert site.fired() == [1]
 
 
-async def test_the_cooldown_may_count_from_the_end_of_the_run(tmp_path: Path) -> None:
-    seen = {}
-    for after_run in (False, True):
-        site = Site(tmp_path / str(after_run), cooldown_after_run=after_run)
-        site.jobs.put(1, on_files(min_time_between_triggers_seconds=120))
-        await site.until(1)
-        site.drop("a.json")
-        await site.until(61)
-        site.drop("b.json")
-        await site.until(100)
-        site.jobs.end(1, 500, "SUCCESS", site.clock.at)
-        while len(site.fired()) < 2 and site.clock.at < BEGINNING + 900:
-            await site.until(site.clock.at - BEGINNING + 1)
-        seen[after_run] = round(site.clock.at - BEGINNING)
-    assert 180 <= seen[False] <= 182
-    assert 220 <= seen[True] <= 222
-
-
 @pytest.mark.parametrize("file_events", [False, True])
 async def test_C12_a_path_with_more_than_10000_files_is_dead_without_file_events(
     tmp_path: Path, file_events: bool

@@ -11,6 +11,7 @@ import pytest
 
 from databricks_bridge.local.deployment import Deployment, deployment_in_thread
 from databricks_bridge.local.engine.instant import InstantEngine
+from databricks_bridge.local.server.trigger_limits import MOST_JOBS
 from tests.local.local_kit import Api, Notebooks, eventually, write_notebook
 
 EVERY_SECOND = {"quartz_cron_expression": "* * * * * ?", "timezone_id": "Europe/Berlin"}
@@ -77,6 +78,26 @@ def test_C13_every_shape_of_triggers_is_taken_and_two_slots_are_not(ops: Any, ap
         make(trigger=FILES, schedule=EVERY_SECOND)
     with pytest.raises(InvalidParameterValue, match="one of"):
         make(trigger=FILES, triggers=[FILES])
+    # A kind that came after the first SDKs is known, one that nobody knows is refused and not passed over.
+    model = {"model": {"condition": "MODEL_CREATED", "securable_name": "main.s.m"}, **paused}
+    assert api.get("get", job_id=make(trigger=model))["settings"]["trigger"] == model
+    unknown: dict[str, Any]
+    for unknown in ({"trigger": {"moon_phase": {}}}, {"triggers": [FILES, {"moon_phase": {}}]}):
+        with pytest.raises(InvalidParameterValue, match=r"needs exactly one of .*model.*; it has none"):
+            make(**unknown)
+
+
+def test_C13_each_way_to_start_says_its_word_and_none_says_continuous_restart(api: Api, make: Any) -> None:
+    """Databricks says CONTINUOUS_RESTART after "Restart run", for which there is no call: the next run says CONTINUOUS."""
+    job_id = make(continuous={})
+    first = eventually(lambda: runs(api, job_id))[0]
+    api.ended(first["run_id"])
+    eventually(lambda: len(runs(api, job_id)) > 1)
+    assert {run["trigger"] for run in runs(api, job_id)} == {"CONTINUOUS"}
+    api.post("delete", job_id=job_id)
+    by_hand = make()
+    api.post("run-now", job_id=by_hand)
+    assert [run["trigger"] for run in runs(api, by_hand)] == ["ONE_TIME"]
 
 
 def test_the_history_says_why_a_trigger_of_a_list_did_not_fire(api: Api, make: Any) -> None:
@@ -115,18 +136,65 @@ def test_a_trigger_is_tested_without_a_run(deployment: Deployment, ops: Any, api
     assert runs(api, job_id) == []
 
 
-def test_C07_a_missing_table_is_refused_by_switch(ops: Any, make: Any) -> None:
+def commit(deployment: Deployment, table: str, version: int) -> Path:
+    log = deployment.layout.table_path("ops", table) / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    draft = log / ".draft"
+    draft.write_text('{"add":{"path":"a.parquet","dataChange":true}}\n')
+    return draft.rename(log / f"{version:020d}.json")
+
+
+def test_C07_a_missing_table_is_waited_for_or_refused_as_the_service_does(
+    deployment: Deployment, ops: Any, api: Api, make: Any
+) -> None:
     from databricks.sdk.errors import InvalidParameterValue, ResourceDoesNotExist
 
     trigger = {"table_update": {"table_names": ["main.silver.nowhere"]}}
-    make(trigger=trigger)
+    assert local(ops, "GET", "switches")["refuse_missing_tables"] is False
+    waiting = make(trigger=trigger)
+    eventually(lambda: len(api.get("get", job_id=waiting, include_trigger_state="true")["trigger_state"]) > 1)
+    assert runs(api, waiting) == []
+
     assert local(ops, "POST", "switches", refuse_missing_tables=True)["refuse_missing_tables"] is True
-    with pytest.raises(ResourceDoesNotExist, match=r"Table 'main\.silver\.nowhere' does not exist"):
-        make(trigger=trigger)
-    assert not any(local(ops, "POST", "switches", refuse_missing_tables=False).values())
+    before = len(list(ops.jobs.list()))
+    for refused in ({"trigger": trigger}, {"triggers": [FILES, trigger]}):
+        with pytest.raises(ResourceDoesNotExist, match=r"The table 'main\.silver\.nowhere' does not exist") as told:
+            make(**refused)
+        assert told.value.error_code == "RESOURCE_DOES_NOT_EXIST"
+    assert len(list(ops.jobs.list())) == before
+
+    # Its first data is an update for the job that waits, and the other is taken now.
+    commit(deployment, "main.silver.nowhere", 0)
+    assert eventually(lambda: runs(api, waiting))[0]["trigger"] == "TABLE"
     make(trigger=trigger)
+    assert not any(local(ops, "POST", "switches", refuse_missing_tables=False).values())
     with pytest.raises(InvalidParameterValue, match="there is no switch moon"):
         local(ops, "POST", "switches", moon=True)
+
+
+def test_C12_wildcards_and_paths_that_hold_a_table_are_refused_at_creation(
+    deployment: Deployment, ops: Any, make: Any
+) -> None:
+    from databricks.sdk.errors import InvalidParameterValue
+
+    before = len(list(ops.jobs.list()))
+    table = deployment.layout.volume_path("ops", "/Volumes/main/landing/flights/delays") / "_delta_log"
+    table.mkdir(parents=True)
+    (table / f"{0:020d}.json").write_text('{"protocol":{}}\n')
+    managed = commit(deployment, "main.silver.delays", 0).parent.parent
+    for url, why in {
+        "/Volumes/main/landing/flights/2026-*/": "without wildcards",
+        "/Volumes/main/landing/flights/2026-0[1-3]/": "without wildcards",
+        "/Volumes/main/landing/flights/day=?/": "without wildcards",
+        f"file://{managed}/": "watches /Volumes",
+        f"{managed}/": "watches /Volumes",
+        "/Volumes/main/landing/flights/delays/": "where there is a table",
+        "/Volumes/Main/Landing/flights/delays/part=1": "where there is a table",
+    }.items():
+        with pytest.raises(InvalidParameterValue, match=why):
+            make(trigger={"file_arrival": {"url": url}})
+    assert len(list(ops.jobs.list())) == before
+    make(trigger={"file_arrival": {"url": "/Volumes/main/landing/flights/other/"}})
 
 
 def test_limits_of_number_are_lifted_by_file_events(ops: Any, make: Any) -> None:
@@ -135,7 +203,7 @@ def test_limits_of_number_are_lifted_by_file_events(ops: Any, make: Any) -> None
     eleven = {"table_update": {"table_names": [f"main.s.t{n}" for n in range(11)]}}
     with pytest.raises(InvalidParameterValue, match="lists 11 tables; at most 10"):
         make(trigger=eleven)
-    for _ in range(50):
+    for _ in range(MOST_JOBS["file_arrival"]):
         last = make(trigger={**FILES, "pause_status": "PAUSED"})
     with pytest.raises(InvalidParameterValue, match="50 jobs of this workspace have one"):
         make(trigger=FILES)
@@ -143,6 +211,22 @@ def test_limits_of_number_are_lifted_by_file_events(ops: Any, make: Any) -> None
     local(ops, "POST", "switches", file_events=True)
     make(trigger=FILES)
     make(trigger=eleven)
+
+
+def test_a_thousand_jobs_of_a_workspace_may_watch_tables(ops: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from databricks.sdk.errors import InvalidParameterValue
+
+    assert MOST_JOBS == {"file_arrival": 50, "table_update": 1000}
+    monkeypatch.setitem(MOST_JOBS, "table_update", 3)
+    trigger = {"table_update": {"table_names": ["main.s.t"]}, "pause_status": "PAUSED"}
+    for start in ({"trigger": trigger}, {"triggers": [trigger, trigger, trigger]}, {"trigger": trigger}):
+        last = make(**start)
+    with pytest.raises(InvalidParameterValue, match=r"trigger\.table_update: 3 jobs of this workspace have one"):
+        make(triggers=[FILES, trigger])
+    make(trigger=FILES)
+    ops.api_client.do("POST", "/api/2.2/jobs/update", body={"job_id": last, "new_settings": {"name": "changed"}})
+    local(ops, "POST", "switches", file_events=True)
+    make(trigger=trigger)
 
 
 def test_a_run_of_a_list_s_schedule_shows_that_schedule(api: Api, make: Any) -> None:
@@ -155,25 +239,16 @@ def test_a_run_of_a_list_s_schedule_shows_that_schedule(api: Api, make: Any) -> 
 def test_a_revoked_select_holds_the_trigger_and_only_its_history_says_so(
     deployment: Deployment, ops: Any, api: Api, make: Any
 ) -> None:
-    log = deployment.layout.table_path("ops", "main.silver.flights") / "_delta_log"
-    log.mkdir(parents=True)
-
-    def commit(version: int) -> None:
-        draft = log / ".draft"
-        draft.write_text('{"add":{"path":"a.parquet","dataChange":true}}\n')
-        draft.rename(log / f"{version:020d}.json")
-
     def history(job_id: int) -> dict[str, Any]:
         shown = api.get("get", job_id=job_id, include_trigger_history="true")
         return dict(shown["trigger_details"][0]["history"])
 
-    commit(0)
     # What is only milliseconds older than a trigger counts as news for it.
-    os.utime(log / f"{0:020d}.json", (1_700_000_000, 1_700_000_000))
+    os.utime(commit(deployment, "main.silver.flights", 0), (1_700_000_000, 1_700_000_000))
     job_id = make(trigger={"table_update": {"table_names": ["main.silver.flights"]}})
     eventually(lambda: "last_not_triggered" in history(job_id))
     fault = local(ops, "POST", "faults", kind="revoke", privilege="SELECT", securable="main.silver.flights")
-    commit(1)
+    commit(deployment, "main.silver.flights", 1)
     eventually(lambda: "last_failed" in history(job_id))
     said = "PERMISSION_DENIED: User does not have SELECT on Table 'main.silver.flights'."
     assert history(job_id)["last_failed"]["description"] == said

@@ -73,3 +73,22 @@ async def test_a_view_of_nothing_that_is_here_cannot_be_watched(site: Site) -> N
     site.jobs.put(1, on_tables(VIEW))
     await site.until(1)
     assert "reads no table of this metastore" in site.jobs.state(1)["history"]["last_failed"]["description"]
+
+
+@pytest.mark.parametrize("revoked", [VIEW, "main.gold.inner_view", FLIGHTS, WEATHER])
+async def test_the_view_and_all_that_it_reads_must_be_readable(site: Site, revoked: str) -> None:
+    site.write(FLIGHTS, 1)
+    site.write(WEATHER, 1)
+    make_view(site, VIEW, "SELECT * FROM main.gold.inner_view JOIN silver.weather USING (n)")
+    make_view(site, "main.gold.inner_view", "SELECT * FROM silver.flights")
+    site.jobs.put(1, on_tables(VIEW))
+    await site.until(1)
+    site.revoked.add(revoked)
+    site.write(FLIGHTS, 2)
+    await site.until(61)
+    assert site.fired() == []
+    said = site.jobs.state(1)["history"]["last_failed"]["description"]
+    assert said == f"PERMISSION_DENIED: User does not have SELECT on {revoked}."
+    site.revoked.clear()
+    await site.until(121)
+    assert site.fired() == [1]

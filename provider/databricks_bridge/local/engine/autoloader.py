@@ -193,4 +193,6 @@ class SchemaLocation:
     def _numbers(self) -> list[int]:
         if not self._folder.is_dir():
             return []
-        return sorted(int(file.name) for file in self._folder.iterdir() if file.name.isdigit())
+        return sorted(
+            int(file.name) for file in self._folder.iterdir() if file.name.isascii() and file.name.isdecimal()
+        )

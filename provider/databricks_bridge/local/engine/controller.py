@@ -2,7 +2,8 @@
 
 `{"id": 1, "op": "open", "key": ..., "settings": {...}}` gives a notebook a session and a gateway: `port`, `secret`.
 `{"id": 2, "op": "close", "key": ...}` stops what is left of it: `quiet` says whether nothing goes on.
-`{"id": 3, "op": "streams"}` counts the active streams. The end of standard input ends this process and the JVM.
+`{"id": 3, "op": "streams"}` counts the active streams. The end of standard input ends this process and the JVM. A JVM that
+ends by itself ends this process: `{"jvm_exit_code": ...}` is its last line.
 """
 
 from __future__ import annotations
@@ -15,23 +16,29 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from databricks_bridge.local.engine.lifeline import die_with_parent
+from databricks_bridge.local.engine.lifeline import die_with_parent, take_group_along
 from databricks_bridge.local.engine.replies import Reply, take_standard_output
 
 CLOSE_TIMEOUT_MS = 30_000
 JAVA_SESSIONS = "databricks_bridge.local.NotebookSessions"
+JAVA_HEAP_WATCH = "databricks_bridge.local.HeapWatch"
 
 
-def settings(root: Path, jars: list[str]) -> dict[str, str]:
-    """Spark's settings. C1 and the serial collector are the fastest for short runs on few cores (measured)."""
+def settings(root: Path, heap: str, jars: list[str]) -> dict[str, str]:
+    """Spark's settings. C1 and the serial collector are the fastest for short runs on few cores (measured).
+
+    A JVM that lacks memory ends at once: what is left of it could neither work nor stop.
+    """
     # In quotes, because the options are one string and a folder's name may have spaces.
     folders = f'"-Djava.io.tmpdir={root / "tmp"}" "-Dderby.system.home={root}"'
     return {
         "spark.master": "local[*]",
         "spark.app.name": "databricks-bridge-local",
         "spark.jars": ",".join(jars),
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {folders}",
+        "spark.driver.memory": heap,
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError {folders}"
+        ),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(root / "tmp"),
@@ -78,15 +85,17 @@ class Controller:
 
 
 def main(argv: list[str]) -> None:
-    """Arguments: the engine's folder, then the jars. Does not return before standard input ends."""
+    """Arguments: the engine's folder, the size of the heap, the jars. Does not return before standard input ends."""
     die_with_parent()
+    # The JVM watches for the end of its standard input, which it cannot while it collects garbage.
+    take_group_along()
     reply = take_standard_output()
     root = Path(argv[0])
     for left_by_a_killed_one in ("tmp", "warehouse"):
         shutil.rmtree(root / left_by_a_killed_one, ignore_errors=True)
     (root / "tmp").mkdir(parents=True)
-    spark, jvm = _start_spark(root, argv[1:])
-    threading.Thread(target=_end_with, args=(jvm,), daemon=True).start()
+    spark, jvm = _start_spark(root, argv[1], argv[2:])
+    threading.Thread(target=_end_with, args=(jvm, reply), daemon=True).start()
     controller = Controller(spark)
     reply({"ready": True, "jvm": jvm.pid})
     for line in sys.stdin:
@@ -97,14 +106,15 @@ def main(argv: list[str]) -> None:
     os._exit(0)
 
 
-def _start_spark(root: Path, jars: list[str]) -> tuple[Any, Any]:
+def _start_spark(root: Path, heap: str, jars: list[str]) -> tuple[Any, Any]:
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
-    for name, value in settings(root, jars).items():
+    for name, value in settings(root, heap, jars).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    getattr(spark.sparkContext._jvm, JAVA_HEAP_WATCH).begin()
     return spark, spark.sparkContext._gateway.proc
 
 
@@ -116,8 +126,8 @@ def _serve(controller: Controller, request: dict[str, Any], reply: Reply) -> Non
     reply({"id": request["id"], **answer})
 
 
-def _end_with(jvm: Any) -> None:
-    jvm.wait()
+def _end_with(jvm: Any, reply: Reply) -> None:
+    reply({"jvm_exit_code": jvm.wait()})
     os._exit(3)
 
 

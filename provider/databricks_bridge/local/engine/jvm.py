@@ -19,31 +19,42 @@ from databricks_bridge.local.engine.jars import find_java, spark_environment
 
 START_TIMEOUT = 120.0
 END_TIMEOUT = 15.0
+ANSWER_TIMEOUT = 60.0
+"""Longer than what stops a notebook's streams may take. A JVM that has not answered by then never will."""
+OUT_OF_MEMORY = 3
+"""The JVM's exit code when its heap was full."""
 LOG_TAIL = 2000
+KILLED = "(signal 9, which the system sends when the machine's memory is full)"
 
 
 class Controller:
     """One running controller and its JVM. Make it with `launch`."""
 
-    def __init__(self, process: Process, log: Path) -> None:
+    def __init__(self, process: Process, heap: str, log: Path) -> None:
         self._process = process
+        self._heap = heap
         self._log = log
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._reader = asyncio.create_task(self._read())
+        self._jvm_exit_code: int | None = None
         self.jvm_pid: int | None = None
         self.ended = asyncio.Event()
 
     @classmethod
-    async def launch(cls, root: Path, jars: tuple[Path, ...]) -> Controller:
-        """Start Spark, and return when it can run notebooks. Raises NoJava, or EngineError with the end of its log."""
+    async def launch(cls, root: Path, heap: str, jars: tuple[Path, ...]) -> Controller:
+        """Start Spark, and return when it can run notebooks. `heap` is the JVM's, such as "2g".
+
+        Raises NoJava, or EngineError with the end of its log.
+        """
         java = await asyncio.to_thread(find_java, os.environ)
         await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
         log = root / "engine.log"
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.controller", str(root)),
+                heap,
                 *map(str, jars),
                 stdin=PIPE,
                 stdout=PIPE,
@@ -53,7 +64,7 @@ class Controller:
                 # Ctrl-C is for the deployment, which ends the engine in order.
                 start_new_session=True,
             )
-        controller = cls(process, log)
+        controller = cls(process, heap, log)
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 controller.jvm_pid = (await controller._ready)["jvm"]
@@ -68,8 +79,20 @@ class Controller:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def how_it_ended(self) -> str:
+        """Why there is no JVM any more, as far as its exit code tells; the beginning of a sentence."""
+        if self._jvm_exit_code == OUT_OF_MEMORY:
+            return f"the Spark JVM ran out of memory (its heap has {self._heap}) and ended"
+        if self._jvm_exit_code == -signal.SIGKILL:
+            return f"the Spark JVM was killed {KILLED}"
+        return "the Spark JVM ended"
+
     async def ask(self, **request: Any) -> dict[str, Any]:
-        """Send one request and wait for its answer. Raises EngineError when it is refused or the controller has ended."""
+        """Send one request and wait for its answer. Raises EngineError when it is refused or the controller has ended.
+
+        A JVM that does not answer for a minute is killed.
+        """
         if self.ended.is_set():
             raise self._gone()
         number = next(self._ids)
@@ -78,7 +101,12 @@ class Controller:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
         try:
-            return await answer
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                return await answer
+        except TimeoutError:
+            kill_group(self._process.pid)
+            await self.ended.wait()
+            raise EngineError(f"The Spark JVM did not answer for {ANSWER_TIMEOUT:.0f} s, and was killed") from None
         finally:
             self._waiting.pop(number, None)
 
@@ -91,6 +119,9 @@ class Controller:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             answer = json.loads(line)
+            if "jvm_exit_code" in answer:
+                self._jvm_exit_code = answer["jvm_exit_code"]
+                continue
             waiting = self._ready if answer.get("ready") else self._waiting.get(answer["id"])
             if waiting is None or waiting.done():
                 continue
@@ -110,7 +141,8 @@ class Controller:
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - LOG_TAIL))
             tail = log.read().decode(errors="replace").strip()
-        return EngineError(f"The Spark engine has ended; the end of {self._log}:\n{tail}")
+        how = self.how_it_ended
+        return EngineError(f"{how[0].upper()}{how[1:]}; the end of {self._log}:\n{tail}")
 
 
 async def end_in_order(process: Process, reader: asyncio.Task[None]) -> None:

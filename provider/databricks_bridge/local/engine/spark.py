@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import signal
 import uuid
 from collections.abc import Collection, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from databricks_bridge.local.engine.errors import EngineError
-from databricks_bridge.local.engine.jvm import Controller, kill_group, process_environment
+from databricks_bridge.local.engine.jvm import KILLED, Controller, kill_group, process_environment
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from databricks_bridge.local.engine.nursery import NotebookProcess, Nursery
 from databricks_bridge.local.sql.model import SqlRequest, SqlRows
@@ -22,16 +25,23 @@ Answer = TypeVar("Answer")
 CATALOG_CLASS = "databricks_bridge.local.DirectoryCatalog"
 DEFAULT_CATALOG = "main"
 LINEAGE_FILE = "spark.databricks_bridge.lineage"
+# Hadoop's name for what every listing of files is filtered by.
+FILE_FILTER, FILE_FILTER_CLASS = "mapreduce.input.pathFilter.class", "databricks_bridge.local.VolumeFiles"
+VOLUMES_ROOT = "spark.databricks_bridge.volumes_root"
+HEAP = "2g"
+JVM_END_TIMEOUT = 5.0
 
 
 class SparkEngine:
     """Runs notebooks on one JVM below `root`, which holds its log and scratch files. `jars` come from `jars.prepare`.
 
-    A JVM that dies fails the runs that are under way (`EngineLost`) and is started again for the next one.
+    A JVM that dies, for want of memory too, fails the runs that are under way (`EngineLost`) and is started again for the
+    next one. `heap` is the size of its heap as Java writes it, at least 500m.
     """
 
-    def __init__(self, root: Path, jars: tuple[Path, ...]) -> None:
+    def __init__(self, root: Path, jars: tuple[Path, ...], heap: str = HEAP) -> None:
         self._root = root.absolute()
+        self._heap = heap
         self._jars = jars
         self._controller: Controller | None = None
         self._nursery: Nursery | None = None
@@ -53,27 +63,33 @@ class SparkEngine:
         result_file = self._root / "results" / f"{key}.json"
         result_file.parent.mkdir(parents=True, exist_ok=True)
         settings = session_settings(request.metastore_root, [SYSTEM_CATALOG])
+        settings |= _file_settings(request.volumes_root)
         if request.lineage is not None:
             settings[LINEAGE_FILE] = str(request.lineage.absolute())
         gateway = await controller.ask(op="open", key=key, settings=settings)
         try:
-            return await self._run_process(request, key, gateway, result_file, controller)
+            result = await self._run_process(request, key, gateway, result_file, controller)
         finally:
             await _to_the_end(self._clean_up(key, controller))
             result_file.unlink(missing_ok=True)
+        if not result.succeeded and controller.ended.is_set() and not self._closed:
+            # The notebook may have been told that nobody answers it any more, before we were.
+            return replace(result, error=_lost(controller))
+        return result
 
     async def run_sql(self, request: SqlRequest) -> SqlRows:
         """Run one statement, in a process of its own for each metastore that stays. Raises SqlFailed."""
         async with self._opening:
             controller = await self._running()
+            settings = session_settings(request.metastore_root) | _file_settings(request.volumes_root)
             session = self._sql.get(request.metastore_root)
             if session is None or session.ended.is_set():
                 if session is not None:
                     await session.close()
                 session = self._sql[request.metastore_root] = await SqlSession.open(
-                    controller, request, session_settings(request.metastore_root), self._root / "sql.log"
+                    controller, request, settings, self._root / "sql.log"
                 )
-        return await session.run(request, session_settings(request.metastore_root))
+        return await session.run(request, settings)
 
     async def active_streams(self) -> int:
         """How many streams of notebooks run now."""
@@ -113,7 +129,7 @@ class SparkEngine:
                 await self._controller.close()
                 self._controller = None
             if self._controller is None:
-                self._controller = await Controller.launch(self._root, self._jars)
+                self._controller = await Controller.launch(self._root, self._heap, self._jars)
             return self._controller
 
     async def _with_nursery(self) -> Nursery:
@@ -163,7 +179,9 @@ class SparkEngine:
         if self._closed:
             error = "EngineClosed: the local workspace was stopped while the notebook ran"
         elif controller.ended.is_set():
-            error = "EngineLost: the Spark JVM ended while the notebook ran; it is started again for the next run"
+            error = _lost(controller)
+        elif exit_code == -signal.SIGKILL:
+            error = f"NotebookProcessDied: the notebook's process was killed {KILLED} and left no result"
         else:
             error = f"NotebookProcessDied: the notebook's process ended (exit code {exit_code}) without a result"
         return NotebookResult(succeeded=False, exit_value=None, error=error, error_trace=None)
@@ -173,6 +191,9 @@ class SparkEngine:
             answer = await controller.ask(op="close", key=key)
         except EngineError:
             # With the JVM, everything of the run has ended; and its end is near when the engine is closed.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0 if self._closed else JVM_END_TIMEOUT):
+                    await controller.ended.wait()
             if not controller.ended.is_set() and not self._closed:
                 raise
             return
@@ -196,6 +217,11 @@ def session_settings(metastore_root: Path, without: Collection[str] = ()) -> dic
     return settings
 
 
+def _file_settings(volumes_root: Path) -> dict[str, str]:
+    """What a link takes out of its volume is not there for a session either."""
+    return {FILE_FILTER: FILE_FILTER_CLASS, VOLUMES_ROOT: str(volumes_root.absolute())}
+
+
 def _environment(request: NotebookRun, gateway: dict[str, Any]) -> dict[str, str]:
     return process_environment(gateway) | {
         # What the SDK needs to reach the workspace from inside its own notebooks.
@@ -204,6 +230,10 @@ def _environment(request: NotebookRun, gateway: dict[str, Any]) -> dict[str, str
         "DATABRICKS_BRIDGE_RUN_ID": str(request.run_id),
         "DATABRICKS_BRIDGE_TASK_KEY": request.task_key,
     }
+
+
+def _lost(controller: Controller) -> str:
+    return f"EngineLost: {controller.how_it_ended} while the notebook ran; it is started again for the next run"
 
 
 async def _to_the_end(work: Coroutine[Any, Any, Answer]) -> Answer:

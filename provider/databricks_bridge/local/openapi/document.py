@@ -6,7 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from databricks_bridge.local.openapi import access, catalog, compute, files, here, jobs, pages, repos, runs, sql
+from databricks_bridge.local.openapi import (
+    access,
+    catalog,
+    compute,
+    files,
+    here,
+    jobs,
+    pages,
+    repos,
+    runs,
+    sharing,
+    sql,
+)
 from databricks_bridge.local.openapi.job_settings import task
 from databricks_bridge.local.openapi.known import Known, known_in
 from databricks_bridge.local.openapi.model import (
@@ -25,7 +37,7 @@ from databricks_bridge.local.openapi.model import (
 )
 from databricks_bridge.local.ports import Workspace
 
-_FAMILIES = (access, jobs, runs, catalog, files, repos, sql, compute, here, pages)
+_FAMILIES = (access, jobs, runs, sharing, catalog, files, repos, sql, compute, here, pages)
 _CONVERTER = re.compile(r":\w+\}")
 _PART = re.compile(r"\{(\w+)\}")
 _ALSO = {
@@ -57,7 +69,10 @@ def document(workspace: Workspace) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": _schemas(),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "recipient": {"type": "http", "scheme": "bearer", "description": "The bearerToken of a profile file."},
+            },
         },
     }
 
@@ -107,6 +122,8 @@ def _body_of(operation: Operation, method: str, path: str, known: Known) -> dict
     }
     if operation.open or operation.tag == "pages":
         body["security"] = []
+    elif operation.recipient:
+        body["security"] = [{"recipient": []}]
     if operation.body is not None:
         rest = {name: value for name, value in example.items() if name not in taken}
         body["requestBody"] = _request_body(operation, operation.body, rest)
@@ -134,7 +151,8 @@ def _answers(operation: Operation) -> dict[str, Any]:
     good: dict[str, Any] = {"description": operation.summary}
     if operation.answer is not None:
         good["content"] = {operation.gives: {"schema": operation.answer}}
-    failed = {"description": "No, in Databricks' words", "content": {JSON: {"schema": ref("Error")}}}
+    no = ref("SharingError" if operation.recipient else "Error")
+    failed = {"description": "No, in Databricks' words", "content": {JSON: {"schema": no}}}
     if operation.tag == "pages":
         failed = {"description": "No, as a page"}
         return {"200": good, "303": {"description": "Another page"}, "4XX": failed}
@@ -148,6 +166,7 @@ def _schemas() -> dict[str, Schema]:
     state = fields("life_cycle_state", life_cycle_state=text(), result_state=text(), state_message=text())
     return {
         "Error": fields(error_code={"type": ["string", "integer"]}, message=text()),
+        "SharingError": fields("errorCode", "message", errorCode=text(), message=text()),
         "Task": task(),
         "Job": fields(
             "job_id",

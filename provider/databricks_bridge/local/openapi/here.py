@@ -146,6 +146,9 @@ def _shares() -> Operations:
             answer=fields("published", published=anything()),
             example=lambda known: {"catalog": known.shared, "max_commits": 10},
         ),
+        ("DELETE", "shares/{catalog}"): Operation(
+            "End a share, and its catalog with it", answer=anything(), example=lambda known: {"catalog": known.shared}
+        ),
     }
 
 

@@ -12,7 +12,8 @@ from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.unity_catalog_tables import tables
 from databricks_bridge.local.server.warehouses import warehouse_id
 from databricks_bridge.local.server.workspace_files_tree import Tree
-from databricks_bridge.local.triggers.commits import table_id
+from databricks_bridge.local.shares import Share
+from databricks_bridge.local.triggers.commits import table_exists, table_id
 
 LOOKED_AT = 200
 """So many of the newest runs are looked through for one of each kind."""
@@ -25,6 +26,7 @@ class Known:
 
     host: str
     metastore: str
+    metastore_id: str
     user: str
     client_id: str
     warehouse: str
@@ -46,6 +48,9 @@ class Known:
     file: str | None
     notebook: str | None
     share: str | None
+    recipient: str | None
+    given_table: str | None
+    """`schema.table` of the share."""
     shared: str | None
     repo: int | None
 
@@ -70,11 +75,13 @@ def known_in(workspace: Workspace) -> Known:
     table = next(own, None)
     volume = _first_volume(workspace)
     read, given = workspace.shares.of(workspace.metastore), workspace.shares.given_by(workspace.metastore)
+    first = next((readers[0] for readers in given.values()), None)
     holds, faults = workspace.runs.holds.of(name), workspace.faults.of(name)
     jobs = store.jobs(name)
     return Known(
         host=workspace.host,
         metastore=workspace.metastore,
+        metastore_id=workspace.metastore_id,
         user=workspace.user_name,
         client_id=workspace.credentials.client_id,
         warehouse=warehouse_id(workspace),
@@ -97,7 +104,9 @@ def known_in(workspace: Workspace) -> Known:
         volume_url=None if volume is None else volume.absolute().as_uri(),
         file=None if volume is None else _first_file(volume),
         notebook=_first_notebook(workspace),
-        share=next(iter(given), None),
+        share=first.catalog if first else None,
+        recipient=first.metastore if first else None,
+        given_table=_first_table(workspace, first) if first else None,
         shared=read[0].catalog if read else None,
         repo=_first_repo(workspace),
     )
@@ -116,6 +125,13 @@ def _first_volume(workspace: Workspace) -> Path | None:
         for volume in names.children(schema)
     )
     return next(found, None)
+
+
+def _first_table(workspace: Workspace, share: Share) -> str | None:
+    """`schema.table` of a table that the reader of the share has."""
+    catalog = workspace.layout.metastore_root(share.metastore) / share.catalog
+    found = (table for schema in names.children(catalog) for table in names.children(schema) if table_exists(table))
+    return next((".".join(table.parts[-2:]) for table in found), None)
 
 
 def _first_file(volume: Path) -> str | None:

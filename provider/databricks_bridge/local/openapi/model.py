@@ -10,11 +10,12 @@ from databricks_bridge.local.openapi.known import Known
 
 Schema = dict[str, Any]
 Example = Callable[[Known], Mapping[str, Any]]
-JSON, BYTES, FORM, PAGE = (
+JSON, BYTES, FORM, PAGE, LINES = (
     "application/json",
     "application/octet-stream",
     "application/x-www-form-urlencoded",
     "text/html",
+    "application/x-ndjson",
 )
 CONTENT = "content"
 """The name under which an example gives a body that is no JSON object."""
@@ -40,6 +41,8 @@ class Operation:
     example: Example = lambda known: {}
     open: bool = False
     """Whether it is answered without a token."""
+    recipient: bool = False
+    """Whether its token is one of a recipient of a share, and its errors those of Delta Sharing."""
     path: Mapping[str, Schema] = field(default_factory=dict)
     """Parts of the path, where they are not any text."""
     tag: str = ""

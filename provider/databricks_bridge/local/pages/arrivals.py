@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.local.layout import checked
 from databricks_bridge.local.managing import land_wave, landed_waves, ready_file
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.rest import Rest
@@ -39,10 +40,10 @@ class Waves:
 
 
 def drop(folder: Path, name: str, content: bytes, *, overwrite: bool) -> None:
-    """Put a file into a folder, whole. Raises NameRefused, ResourceAlreadyExists, OSError."""
+    """Put a file into a folder, whole. Raises NameRefused, LeadsOutside, ResourceAlreadyExists, OSError."""
     if not name or name in (".", "..") or "/" in name or not name.isprintable():
         raise NameRefused(f"{name!r} cannot be the name of a file: give one without slashes.")
-    target, draft = folder / name, folder / f"{_HIDDEN}{uuid.uuid4()}"
+    target, draft = checked(folder, name), folder / f"{_HIDDEN}{uuid.uuid4()}"
     if target.is_dir():
         raise ResourceAlreadyExists(f"{name} is a folder.")
     try:

@@ -28,7 +28,7 @@ from databricks_bridge.local.pages.parts import (
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.errors import ApiError, ResourceDoesNotExist
-from databricks_bridge.local.server.volume_files import locate
+from databricks_bridge.local.server.volume_files import is_shown, locate, volume_of
 
 PER_PAGE = 200
 MOST_COUNTED = 1000
@@ -97,7 +97,7 @@ def _volumes(workspace: Workspace) -> Iterable[Path]:
 
 def _volume(volume: Path) -> list[str]:
     *above, name = volume.parts[-3:]
-    found = _entries(volume, MOST_COUNTED)
+    found = _entries(volume, volume, MOST_COUNTED)
     newest = max((entry.modified_ms for entry in found), default=0)
     count = f"{len(found):,}" + (" and more" if len(found) == MOST_COUNTED else "")
     return [link(address("local", "files", *above, name), f"/Volumes/{'/'.join([*above, name])}"), count, time(newest)]
@@ -111,11 +111,11 @@ def _folder(asked: Asked) -> Path:
     return folder
 
 
-def _entries(folder: Path, most: int | None = None) -> list[_File]:
+def _entries(folder: Path, volume: Path, most: int | None = None) -> list[_File]:
     found: list[_File] = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(".upload-"):
+            if not is_shown(entry, volume):
                 continue
             if most is not None and len(found) == most:
                 break
@@ -130,7 +130,7 @@ def _entries(folder: Path, most: int | None = None) -> list[_File]:
 def _page(asked: Asked, problem: str = "") -> Page:
     path = asked.path["path"].strip("/")
     folder = _folder(asked)
-    entries = sorted(_entries(folder), key=lambda entry: entry.name)
+    entries = sorted(_entries(folder, volume_of(folder, f"Volumes/{path}")), key=lambda entry: entry.name)
     after = asked.query.get("after", "")
     rest = [entry for entry in entries if entry.name > after]
     dropped = asked.query.get("dropped", "")

@@ -35,7 +35,8 @@ def show_run(asked: Asked) -> Page:
     workspace, run = asked.workspace, _existing(asked)
     attempts = all_attempts_of(workspace.store, run.run_id)
     own = [attempt for attempt in attempts if not attempt.parent]
-    loops = [attempt for attempt in own if any(one.parent == attempt.run_id for one in attempts)]
+    parents = {attempt.parent for attempt in attempts}
+    loops = [attempt for attempt in own if attempt.run_id in parents]
     body = (
         f"<h1>{text(run.name)}</h1><p>Run {run.run_id}: {state(run.outcome, run.phase)}</p>"
         + (f"<p>{text(run.message)}</p>" if run.message else "")

@@ -120,11 +120,12 @@ def reference_values(run: Run, workspace: Workspace) -> dict[str, str]:
 
 def add_attempts(store: Store, run: Run, tasks: Iterable[Task], numbers: Mapping[str, int]) -> list[Attempt]:
     """A waiting attempt for each task of this round; `numbers` holds the attempt numbers that are not 0."""
+    wanted = list(tasks)
     return [
         put_attempt(
             store,
             Attempt(
-                run_id=store.next_run_id(),
+                run_id=run_id,
                 job_run_id=run.run_id,
                 task_key=task["task_key"],
                 number=numbers.get(task["task_key"], 0),
@@ -132,5 +133,5 @@ def add_attempts(store: Store, run: Run, tasks: Iterable[Task], numbers: Mapping
                 phase=Phase.BLOCKED if upstream_keys(task) else Phase.PENDING,
             ),
         )
-        for task in tasks
+        for run_id, task in zip(store.next_run_ids(len(wanted)), wanted, strict=True)
     ]

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.for_each import run_iterations, stop_iterations
-from databricks_bridge.local.runs.means import Ended, Means, end_attempt, latest_attempts, stop, within
+from databricks_bridge.local.runs.means import Ended, Means, end_attempt, stop, within
 from databricks_bridge.local.runs.model import WAITING_PHASES, Attempt, Outcome, Phase, Run
-from databricks_bridge.local.runs.plan import Conclude, Settle, Start, Task, next_acts, task_of
-from databricks_bridge.local.runs.records import get_attempt, get_run, put_attempt, put_run
+from databricks_bridge.local.runs.plan import Conclude, Settle, Start, Task
+from databricks_bridge.local.runs.progress import Progress
+from databricks_bridge.local.runs.records import attempts_of, get_attempt, get_run, put_attempt, put_run
 from databricks_bridge.local.runs.work import resolved_attempt, work_of
 
 log = logging.getLogger(__name__)
@@ -54,51 +56,65 @@ def _remaining(means: Means, run: Run) -> float | None:
 
 
 async def _all_tasks(means: Means, workspace: Workspace, run: Run) -> Conclude:
-    under_way: dict[int, asyncio.Task[Attempt | None]] = {}
+    progress = Progress(run.settings["tasks"], attempts_of(means.store, run.run_id))
+    under_way: set[asyncio.Task[Attempt]] = set()
+    finished: asyncio.Queue[asyncio.Task[Attempt]] = asyncio.Queue()
     try:
         while True:
-            settled = False
-            for act in next_acts(run.settings["tasks"], latest_attempts(means.store, run)):
+            acts = progress.acts()
+            for act in acts:
                 match act:
                     case Conclude():
                         return act
                     case Settle(attempt, outcome, message):
-                        put_attempt(means.store, attempt.ended(outcome, message, means.now_ms()))
-                        settled = True
-                    case Start(attempt) if attempt.run_id not in under_way:
-                        work = _attempt(means, workspace, run, attempt)
-                        under_way[attempt.run_id] = asyncio.create_task(work, name=f"task run {attempt.run_id}")
-            running = [task for task in under_way.values() if not task.done()]
-            if running:
-                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            elif not settled:
+                        progress.take(put_attempt(means.store, attempt.ended(outcome, message, means.now_ms())))
+                    case Start(attempt):
+                        (task,) = [task for task, _ in progress.of([attempt.task_key])]
+                        work = _attempt(means, workspace, run, progress, task, attempt)
+                        started = asyncio.create_task(work, name=f"task run {attempt.run_id}")
+                        started.add_done_callback(finished.put_nowait)
+                        under_way.add(started)
+            if not acts and not under_way:
                 raise RuntimeError(f"run {run.run_id} has nothing to do and has not ended")
+            if acts:
+                await means.turns.next()
+            else:
+                done = await finished.get()
+                under_way.remove(done)
+                done.result()
     finally:
-        await stop([*under_way.values()])
+        await stop([*under_way])
 
 
-async def _attempt(means: Means, workspace: Workspace, run: Run, attempt: Attempt) -> Attempt | None:
-    """Perform one attempt and write how it ended; the attempt that is to follow, if it is tried again."""
-    task = task_of(run, attempt)
+async def _attempt(
+    means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
+) -> Attempt:
+    """Perform one attempt and write how it ended; that, or the attempt that is to follow, if it is tried again."""
     if (pause := attempt.not_before - means.now_ms()) > 0:
         await means.sleep(pause / 1000)
-    attempt = _start_attempt(means, workspace, run, task, attempt)
+    await means.turns.next()
+    attempt = _start_attempt(means, workspace, run, progress, task, attempt)
     if not attempt.parent:
         await means.holds.stop(run.run_id, "after_start")
-    ended = await _performed(means, workspace, run, task, attempt)
+    ended = await _performed(means, workspace, run, progress, task, attempt)
     current = get_attempt(means.store, attempt.run_id)
     assert current is not None, f"task run {attempt.run_id} has no record"
-    return end_attempt(means, run, current, ended)
+    newest = end_attempt(means, run, task, current, ended)
+    if not attempt.parent:
+        # Here, not where the end of this call is awaited: what others start meanwhile knows of it.
+        progress.take(newest)
+    return newest
 
 
-async def _performed(means: Means, workspace: Workspace, run: Run, task: Task, attempt: Attempt) -> Ended:
+async def _performed(
+    means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
+) -> Ended:
     limit = float(task.get("timeout_seconds", 0))
     if "for_each_task" in task:
-        work = run_iterations(means, run, task, attempt, lambda one: _attempt(means, workspace, run, one))
+        nested = task["for_each_task"]["task"]
+        work = run_iterations(means, run, task, attempt, partial(_attempt, means, workspace, run, progress, nested))
     else:
-        work = work_of(means, workspace, run, task, attempt)
+        work = work_of(means, workspace, run, progress, task, attempt)
     try:
         return await within(limit if limit > 0 else None, work, means.sleep)
     except TimeoutError:
@@ -110,10 +126,11 @@ async def _performed(means: Means, workspace: Workspace, run: Run, task: Task, a
         return Ended(Outcome.BROKEN, message, {"error": message})
 
 
-def _start_attempt(means: Means, workspace: Workspace, run: Run, task: Task, attempt: Attempt) -> Attempt:
-    latest = list(latest_attempts(means.store, run).values())
+def _start_attempt(
+    means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
+) -> Attempt:
     current = get_attempt(means.store, attempt.run_id)
     assert current is not None, f"task run {attempt.run_id} has no record"
     assert current.phase in WAITING_PHASES, f"task run {attempt.run_id} is {current.phase}"
     started = current.moved(Phase.RUNNING, start_time=current.start_time or means.now_ms())
-    return put_attempt(means.store, replace(started, **resolved_attempt(run, task, attempt, latest, workspace)))
+    return put_attempt(means.store, replace(started, **resolved_attempt(run, task, attempt, progress, workspace)))

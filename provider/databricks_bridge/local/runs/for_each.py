@@ -10,13 +10,17 @@ from typing import Any
 from databricks_bridge.local.runs.means import Ended, Means, stop
 from databricks_bridge.local.runs.model import Attempt, Outcome, Phase, Run
 from databricks_bridge.local.runs.plan import Task
-from databricks_bridge.local.runs.records import all_attempts_of, put_attempt
+from databricks_bridge.local.runs.records import put_attempt, unfinished_attempts_of
+from databricks_bridge.local.texts import whole_texts
 
 INPUT_LIMIT = 5_000
 """Elements of the list."""
 
-Perform = Callable[[Attempt], Awaitable[Attempt | None]]
-"""Runs an attempt to its end; the one that is to follow, if it is tried again."""
+BATCH = 100
+"""Iterations that are written at a time, so that a long list keeps nobody waiting."""
+
+Perform = Callable[[Attempt], Awaitable[Attempt]]
+"""Runs an attempt to its end; that, or the one that is to follow, if it is tried again."""
 
 
 def parsed_inputs(text: str) -> list[Any]:
@@ -37,59 +41,65 @@ async def run_iterations(means: Means, run: Run, task: Task, attempt: Attempt, p
         inputs = parsed_inputs(attempt.resolved["for_each_task"]["inputs"])
     except ValueError as error:
         return Ended(Outcome.FAILED, str(error), {"error": str(error)})
-    with means.store.transaction():
-        iterations = [
-            put_attempt(
-                means.store,
-                Attempt(
-                    run_id=means.store.next_run_id(),
-                    job_run_id=run.run_id,
-                    task_key=str(loop["task"]["task_key"]),
-                    number=0,
-                    round=run.round,
-                    phase=Phase.PENDING,
-                    parent=attempt.run_id,
-                    iteration=number,
-                    input=json.dumps(value),
-                ),
-            )
-            for number, value in enumerate(inputs)
-        ]
-    free = asyncio.Semaphore(int(loop.get("concurrency", 1)))
+    iterations: list[Attempt] = []
+    for start in range(0, len(inputs), BATCH):
+        iterations += _written(means, run, attempt, loop["task"]["task_key"], start, inputs[start : start + BATCH])
+        await asyncio.sleep(0)
+    waiting = iter(iterations)
+    ended: list[Attempt] = []
 
-    async def iterate(one: Attempt) -> None:
-        async with free:
-            following: Attempt | None = one
-            while following is not None:
-                following = await perform(following)
+    async def iterate() -> None:
+        for one in waiting:
+            newest = one
+            while newest.phase is not Phase.DONE:
+                newest = await perform(newest)
+            ended.append(newest)
 
-    tasks = [asyncio.create_task(iterate(one)) for one in iterations]
+    tasks = [asyncio.create_task(iterate()) for _ in range(min(int(loop.get("concurrency", 1)), len(inputs)))]
     try:
-        # Not awaited one by one: a cancel would end the first, whose place the next would take at once.
         if tasks:
             await asyncio.wait(tasks)
         for finished in tasks:
             finished.result()
     finally:
         await stop(tasks)
-    failed = sum(1 for last in last_of_each(means, run, attempt) if last.outcome is not Outcome.SUCCESS)
+    failed = sum(1 for last in ended if last.outcome is not Outcome.SUCCESS)
     if failed:
         return Ended(Outcome.FAILED, f"{failed} of {len(inputs)} iterations failed.")
     return Ended(Outcome.SUCCESS)
 
 
+def _written(means: Means, run: Run, attempt: Attempt, task_key: str, start: int, inputs: list[Any]) -> list[Attempt]:
+    """A waiting attempt for each of these inputs, of which the first has the number `start`."""
+    with means.store.transaction():
+        return [
+            put_attempt(
+                means.store,
+                Attempt(
+                    run_id=run_id,
+                    job_run_id=run.run_id,
+                    task_key=task_key,
+                    number=0,
+                    round=run.round,
+                    phase=Phase.PENDING,
+                    parent=attempt.run_id,
+                    iteration=number,
+                    input=json.dumps(whole_texts(value)),
+                ),
+            )
+            for number, (run_id, value) in enumerate(
+                zip(means.store.next_run_ids(len(inputs)), inputs, strict=True), start
+            )
+        ]
+
+
 def stop_iterations(means: Means, run: Run, attempt: Attempt) -> None:
     """End what a for each task left behind that ran out of time."""
     with means.store.transaction():
-        for one in all_attempts_of(means.store, run.run_id):
-            if one.parent == attempt.run_id and one.phase is not Phase.DONE:
+        for one in unfinished_attempts_of(means.store, run.run_id):
+            if one.parent == attempt.run_id:
                 message = "The for each task exceeded its timeout_seconds."
                 put_attempt(means.store, one.ended(Outcome.CANCELED, message, means.now_ms()))
-
-
-def last_of_each(means: Means, run: Run, attempt: Attempt) -> list[Attempt]:
-    """The newest attempt of each iteration of a for each task's attempt."""
-    return list(newest_iterations(all_attempts_of(means.store, run.run_id), attempt.run_id))
 
 
 def newest_iterations(attempts: list[Attempt], parent: int) -> list[Attempt]:

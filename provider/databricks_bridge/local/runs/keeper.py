@@ -26,7 +26,7 @@ from databricks_bridge.local.runs.means import (
 )
 from databricks_bridge.local.runs.model import SLOT_PHASES, Outcome, Phase, Repair, Run
 from databricks_bridge.local.runs.plan import Conclude, task_of, upstream_keys
-from databricks_bridge.local.runs.records import all_attempts_of, get_run, put_attempt, put_run, runs_in
+from databricks_bridge.local.runs.records import get_run, put_attempt, put_run, runs_in, unfinished_attempts_of
 from databricks_bridge.local.runs.work import kind_of
 from databricks_bridge.local.store import Store
 
@@ -81,16 +81,18 @@ class RunKeeper:
 
     def _settle_after_restart(self, run: Run) -> None:
         """What ran has failed, except where nothing of it is lost: the run of a run job task is taken up too."""
-        for attempt in all_attempts_of(self.store, run.run_id):
-            if attempt.phase is Phase.DONE or run.phase is not Phase.RUNNING:
-                continue
+        if run.phase is not Phase.RUNNING:
+            return
+        for attempt in unfinished_attempts_of(self.store, run.run_id):
             if attempt.parent:
                 put_attempt(self.store, attempt.ended(Outcome.BROKEN, RESTARTED_MESSAGE, self._means.now_ms()))
-            elif attempt.phase is Phase.RUNNING and kind_of(task_of(run, attempt)) in RESUMED_KINDS:
+                continue
+            task = task_of(run, attempt)
+            if attempt.phase is Phase.RUNNING and kind_of(task) in RESUMED_KINDS:
                 put_attempt(self.store, replace(attempt, phase=Phase.PENDING))
             elif attempt.phase is Phase.RUNNING:
                 broken = Ended(Outcome.BROKEN, RESTARTED_MESSAGE, {"error": RESTARTED_MESSAGE})
-                end_attempt(self._means, run, attempt, broken)
+                end_attempt(self._means, run, task, attempt, broken)
 
     async def close(self) -> None:
         """Stop all notebooks. Their runs stay as they are in the store, for the next start to take up."""

@@ -12,9 +12,10 @@ from databricks_bridge.local.ports import Clock, Workspace
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.holds import Holds
 from databricks_bridge.local.runs.model import Attempt, Outcome, Phase, Run
-from databricks_bridge.local.runs.plan import Task, retry_pause, task_of
-from databricks_bridge.local.runs.records import all_attempts_of, attempts_of, put_attempt
+from databricks_bridge.local.runs.plan import Task, retry_pause
+from databricks_bridge.local.runs.records import attempts_of, get_attempt, put_attempt, unfinished_attempts_of
 from databricks_bridge.local.store import Store
+from databricks_bridge.local.texts import whole_text, whole_texts
 
 Sleep = Callable[[float], Awaitable[None]]
 BeforeRun = Callable[[str], Awaitable[None]]
@@ -36,6 +37,20 @@ class Children(Protocol):
         """Wait for the end of a run; the run as it ended."""
 
 
+class Turns:
+    """Lets one attempt after another have the event loop, and between two of them all else that waits for it.
+
+    Many that can go on at once would otherwise keep the server from answering until the last of them has.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> None:
+        async with self._lock:
+            await asyncio.sleep(0)
+
+
 @dataclass(frozen=True)
 class Means:
     """What running a run takes."""
@@ -48,6 +63,7 @@ class Means:
     time_scale: float
     before_run: BeforeRun
     children: Children
+    turns: Turns = field(default_factory=Turns)
 
     def now_ms(self) -> int:
         return int(self.now() * 1000)
@@ -89,21 +105,15 @@ def latest_attempts(store: Store, run: Run) -> dict[str, Attempt]:
     return {attempt.task_key: attempt for attempt in attempts_of(store, run.run_id)}
 
 
-def end_attempt(means: Means, run: Run, attempt: Attempt, ended: Ended) -> Attempt | None:
-    """Write how an attempt ended and, if it is tried again, the attempt that follows; both or neither. That attempt."""
-    task: Task = task_of(run, attempt)
+def end_attempt(means: Means, run: Run, task: Task, attempt: Attempt, ended: Ended) -> Attempt:
+    """Write how an attempt ended and, if it is tried again, the attempt that follows; both or neither. The newer one."""
     at = means.now_ms()
+    changes = whole_texts(ended.changes)
     with means.store.transaction():
-        put_attempt(means.store, attempt.ended(ended.outcome, ended.message, at, **ended.changes))
-        alike = [
-            other
-            for other in all_attempts_of(means.store, run.run_id)
-            if (other.round, other.task_key, other.parent, other.iteration)
-            == (run.round, attempt.task_key, attempt.parent, attempt.iteration)
-        ]
-        pause = retry_pause(run, task, ended.outcome, len(alike))
+        last = put_attempt(means.store, attempt.ended(ended.outcome, whole_text(ended.message), at, **changes))
+        pause = retry_pause(run, task, ended.outcome, _tries(means.store, attempt))
         if pause is None:
-            return None
+            return last
         return put_attempt(
             means.store,
             Attempt(
@@ -122,8 +132,14 @@ def end_attempt(means: Means, run: Run, attempt: Attempt, ended: Ended) -> Attem
         )
 
 
+def _tries(store: Store, attempt: Attempt) -> int:
+    """How often its task was tried in this round: retries are numbered on from the first."""
+    first = get_attempt(store, attempt.original) if attempt.original else attempt
+    assert first is not None, f"task run {attempt.original} has no record"
+    return attempt.number - first.number + 1
+
+
 def cancel_attempts(store: Store, run: Run, outcome: Outcome, message: str, at: int) -> None:
     """End all attempts that have not ended. Nothing is retried."""
-    for attempt in all_attempts_of(store, run.run_id):
-        if attempt.phase is not Phase.DONE:
-            put_attempt(store, attempt.ended(outcome, message, at))
+    for attempt in unfinished_attempts_of(store, run.run_id):
+        put_attempt(store, attempt.ended(outcome, message, at))

@@ -10,6 +10,7 @@ from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.engine.model import NotebookRun
+from databricks_bridge.local.layout import is_inside
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.admission import reference_values
 from databricks_bridge.local.runs.endings import TASK_ENDINGS
@@ -35,7 +36,10 @@ RESULT_WORDS: Mapping[Outcome, str] = {
 
 
 def find_notebook(files: Path, notebook_path: str) -> Path | None:
-    """The file of a workspace path, with or without `.py` and with or without the `/Workspace` prefix; else None."""
+    """The file of a workspace path, with or without `.py` and with or without the `/Workspace` prefix; else None.
+
+    What a link takes out of `files` is not there.
+    """
     parts = [part for part in PurePosixPath(notebook_path).parts if part != "/"]
     if not parts or ".." in parts:
         return None
@@ -44,7 +48,7 @@ def find_notebook(files: Path, notebook_path: str) -> Path | None:
             continue
         file = files.joinpath(*names)
         for candidate in (file, file.with_name(file.name + ".py")):
-            if candidate.is_file():
+            if candidate.is_file() and is_inside(candidate, files):
                 return candidate
     return None
 
@@ -61,9 +65,9 @@ def find_python_file(workspace: Workspace, path: str) -> Path | None:
 
 
 def reference_values_of(
-    run: Run, task: Task, attempt: Attempt, latest: Sequence[Attempt], workspace: Workspace
+    run: Run, task: Task, attempt: Attempt, others: Sequence[tuple[Task, Attempt]], workspace: Workspace
 ) -> dict[str, str]:
-    """The values of all references that an attempt may make when it starts. `latest` holds each task's newest attempt."""
+    """The values of the references that an attempt makes. `others` are the tasks it names, with their newest attempts."""
     values = {
         **reference_values(run, workspace),
         **{f"job.parameters.{item['name']}": item["value"] for item in run.parameters},
@@ -74,16 +78,11 @@ def reference_values_of(
     }
     if attempt.input is not None:
         values |= _input_values(json.loads(attempt.input))
-    paths = {
-        one["task_key"]: one["notebook_task"]["notebook_path"]
-        for one in run.settings["tasks"]
-        if "notebook_task" in one
-    }
-    for other in latest:
+    for other_task, other in others:
         prefix = f"tasks.{other.task_key}"
         values[f"{prefix}.run_id"] = str(other.run_id)
         values[f"{prefix}.execution_count"] = str(other.number + 1)
-        values[f"{prefix}.notebook_path"] = str(paths.get(other.task_key, ""))
+        values[f"{prefix}.notebook_path"] = str(other_task.get("notebook_task", {}).get("notebook_path", ""))
         if other.outcome is not None:
             values[f"{prefix}.result_state"] = RESULT_WORDS.get(other.outcome, "")
             ending = TASK_ENDINGS[other.outcome]

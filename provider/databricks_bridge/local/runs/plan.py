@@ -1,7 +1,4 @@
-"""What a run does next, decided from its tasks' settings and their latest attempts. Pure.
-
-The same decision serves a run that has just started, one that goes on after a restart, and a repair.
-"""
+"""What becomes of a task, a run, a retry: decided from the tasks' settings and their latest attempts. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from databricks_bridge.local.runs.model import FAILURES, Attempt, Outcome, Phase, Run
+from databricks_bridge.local.runs.model import FAILURES, Attempt, Outcome, Run
 from databricks_bridge.local.runs.starts import starts
 
 FAILED_MESSAGE = "Workload failed, see run output for details."
@@ -45,28 +42,18 @@ class Conclude:
 Act = Start | Settle | Conclude
 
 
-def next_acts(tasks: Sequence[Task], latest: Mapping[str, Attempt]) -> list[Act]:
-    """What can be done now. `latest` holds the newest attempt of each task; empty means: wait for a running one."""
-    if all(latest[task["task_key"]].phase is Phase.DONE for task in tasks):
-        return [conclude(tasks, latest)]
-    acts: list[Act] = []
-    for task in tasks:
-        attempt = latest[task["task_key"]]
-        if attempt.phase not in (Phase.PENDING, Phase.BLOCKED, Phase.WAITING_FOR_RETRY):
-            continue
-        upstream = [latest[key] for key in upstream_keys(task)]
-        if any(other.phase is not Phase.DONE for other in upstream):
-            continue
-        outcomes = [outcome for outcome in _outcomes(task, latest) if outcome is not None]
-        acts.append(_start_or_settle(task, attempt, outcomes))
-    return acts
+def act_for(task: Task, latest: Mapping[str, Attempt]) -> Start | Settle:
+    """What becomes of a task that waits, once all that it depends on has ended. `latest` holds each newest attempt."""
+    outcomes = [outcome for outcome in _outcomes(task, latest) if outcome is not None]
+    return _start_or_settle(task, latest[task["task_key"]], outcomes)
 
 
 def task_of(run: Run, attempt: Attempt) -> Task:
     """The task that this is an attempt of; for an iteration the nested one."""
-    tasks: Sequence[Task] = run.settings["tasks"]
-    nested = [task["for_each_task"]["task"] for task in tasks if "for_each_task" in task]
-    return next(task for task in (nested if attempt.parent else tasks) if task["task_key"] == attempt.task_key)
+    tasks: Iterable[Task] = run.settings["tasks"]
+    if attempt.parent:
+        tasks = (task["for_each_task"]["task"] for task in tasks if "for_each_task" in task)
+    return next(task for task in tasks if task["task_key"] == attempt.task_key)
 
 
 def upstream_keys(task: Task) -> list[str]:
@@ -75,12 +62,23 @@ def upstream_keys(task: Task) -> list[str]:
 
 def downstream_keys(tasks: Sequence[Task], keys: Iterable[str]) -> set[str]:
     """All tasks that depend on one of `keys`, directly or not, and `keys` themselves."""
+    below = downstream_of_each(tasks)
     found = set(keys)
-    while True:
-        more = {task["task_key"] for task in tasks if found.intersection(upstream_keys(task))} - found
-        if not more:
-            return found
-        found |= more
+    waiting = list(found)
+    while waiting:
+        more = [key for key in below.get(waiting.pop(), ()) if key not in found]
+        found.update(more)
+        waiting += more
+    return found
+
+
+def downstream_of_each(tasks: Sequence[Task]) -> dict[str, list[str]]:
+    """By a task's key, the tasks that depend on it directly."""
+    below: dict[str, list[str]] = {}
+    for task in tasks:
+        for key in dict.fromkeys(upstream_keys(task)):
+            below.setdefault(key, []).append(task["task_key"])
+    return below
 
 
 def retry_allowed(task: Task, outcome: Outcome, attempts_made: int) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 from databricks_bridge.local.runs.model import SLOT_PHASES, Attempt, Outcome, Phase, Repair, Run
 from databricks_bridge.local.store import Store
 
+# As the store's index attempts_by_parent has them.
+_PARENT, _ITERATION = "ifnull(json_extract(body, '$.parent'), 0)", "json_extract(body, '$.iteration')"
 ACTIVE = tuple(phase.value for phase in (Phase.QUEUED, *SLOT_PHASES))
 
 
@@ -53,14 +55,37 @@ def get_attempt(store: Store, run_id: int) -> Attempt | None:
     return _attempt(rows[0]) if rows else None
 
 
-def attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
-    """All attempts of a run's own tasks, in the order in which they were made."""
-    return [attempt for attempt in all_attempts_of(store, job_run_id) if not attempt.parent]
+def attempts_of(store: Store, job_run_id: int, *, limit: int = -1) -> list[Attempt]:
+    """The attempts of a run's own tasks, in the order in which they were made; all, or the first `limit`."""
+    own = f"job_run_id = ? AND {_PARENT} = 0 AND {_ITERATION} IS NULL"
+    rows = store.query(f"SELECT * FROM attempts WHERE {own} ORDER BY run_id LIMIT ?", (job_run_id, limit))
+    return [_attempt(row) for row in rows]
 
 
 def all_attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
-    """The same with the iterations of for each tasks."""
+    """All attempts of a run, with the iterations of for each tasks."""
     rows = store.query("SELECT * FROM attempts WHERE job_run_id = ? ORDER BY run_id", (job_run_id,))
+    return [_attempt(row) for row in rows]
+
+
+def unfinished_attempts_of(store: Store, job_run_id: int) -> list[Attempt]:
+    """Those of a run and of its iterations that have not ended."""
+    rows = store.query(
+        "SELECT * FROM attempts WHERE job_run_id = ? AND phase <> ? ORDER BY run_id", (job_run_id, Phase.DONE.value)
+    )
+    return [_attempt(row) for row in rows]
+
+
+def iterations_of(store: Store, attempt: Attempt, *, start: int, limit: int) -> list[Attempt]:
+    """The newest attempt of each iteration of a for each task's attempt, in their order; `limit` of them from `start` on."""
+    newest = (
+        f"SELECT max(run_id) AS run_id FROM attempts WHERE job_run_id = ? AND {_PARENT} = ?"
+        f" GROUP BY {_ITERATION} ORDER BY {_ITERATION} LIMIT ? OFFSET ?"
+    )
+    rows = store.query(
+        f"SELECT * FROM attempts WHERE run_id IN ({newest}) ORDER BY {_ITERATION}",
+        (attempt.job_run_id, attempt.run_id, limit, start),
+    )
     return [_attempt(row) for row in rows]
 
 

@@ -9,7 +9,7 @@ are refused by name, not passed through.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 _REFERENCE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
@@ -98,6 +98,12 @@ def check(text: str, *, job_parameters: frozenset[str], task_keys: frozenset[str
             continue
         if namespace in _NAMESPACES and not _known(name, job_parameters, task_keys):
             raise UnknownReference(f"{{{{{name}}}}} is not a dynamic value reference of the namespace {namespace!r}")
+
+
+def tasks_named(texts: Iterable[str]) -> set[str]:
+    """The tasks of whose values one of these texts makes use."""
+    names = (name for text in texts if "{{" in text for name in _names(text))
+    return {name.split(".")[1] for name in names if name.startswith("tasks.")}
 
 
 def _known(name: str, job_parameters: frozenset[str], task_keys: frozenset[str]) -> bool:

@@ -41,7 +41,8 @@ async def looked_at(workspace: Workspace, job: Job, missing: Callable[[str, str]
         try:
             kind = parse_start(start)
             state = entry.get("state") if entry.get("kind") == kind_name(kind) else None
-            _, ended = ends_not_heard(port, triggered, kind, int(entry.get("heard", 0)))
+            heard, listens = int(entry.get("heard", 0)), bool(entry.get("listens"))
+            _, ended = ends_not_heard(port, triggered, kind, heard, listens=listens, now=workspace.now())
             now = datetime.fromtimestamp(workspace.now(), UTC)
             outcome = await evaluator.evaluate(triggered, kind, state, ended, now)
             fires, description = isinstance(outcome, Fire), outcome.reason

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from databricks_bridge.local.engine.model import NotebookRun
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.endings import JOB_ENDINGS
-from databricks_bridge.local.runs.means import Ended, Means, latest_attempts
+from databricks_bridge.local.runs.means import Ended, Means
 from databricks_bridge.local.runs.model import Attempt, Outcome, Run
 from databricks_bridge.local.runs.notebooks import (
     find_notebook,
@@ -22,8 +20,9 @@ from databricks_bridge.local.runs.notebooks import (
     reference_values_of,
 )
 from databricks_bridge.local.runs.plan import FAILED_MESSAGE, Task
+from databricks_bridge.local.runs.progress import Progress
 from databricks_bridge.local.runs.records import get_attempt, get_run, put_attempt
-from databricks_bridge.local.runs.references import resolve, resolve_all
+from databricks_bridge.local.runs.references import resolve, resolve_all, tasks_named
 from databricks_bridge.local.runs.sql_task import run_sql_file
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
@@ -43,15 +42,16 @@ def kind_of(task: Task) -> str:
 
 
 def resolved_attempt(
-    run: Run, task: Task, attempt: Attempt, latest: Sequence[Attempt], workspace: Workspace
+    run: Run, task: Task, attempt: Attempt, progress: Progress, workspace: Workspace
 ) -> dict[str, Any]:
     """The fields of the attempt that its references give: what it is run with.
 
     A job parameter wins over a task parameter of the same name; notebook_params of run-now win over base_parameters.
     """
-    values = reference_values_of(run, task, attempt, latest, workspace)
     kind = kind_of(task)
     given = task[kind]
+    named = tasks_named(_texts([given, *run.notebook_params.values(), *run.python_params]))
+    values = reference_values_of(run, task, attempt, progress.of(named), workspace)
     if kind == "notebook_task":
         base = {**given.get("base_parameters", {}), **run.notebook_params}
         resolved = resolve_all(base, values)
@@ -76,7 +76,18 @@ def resolved_attempt(
     return {"resolved": {kind: {"inputs": resolve(given["inputs"], values)}}}
 
 
-async def work_of(means: Means, workspace: Workspace, run: Run, task: Task, attempt: Attempt) -> Ended:
+def _texts(value: Any) -> Iterator[str]:
+    """All text within settings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+async def work_of(
+    means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
+) -> Ended:
     """Do the work of an attempt whose references are resolved. Cancelling the call stops it before it returns."""
     kind = kind_of(task)
     if kind == "condition_task":
@@ -85,10 +96,12 @@ async def work_of(means: Means, workspace: Workspace, run: Run, task: Task, atte
         return await run_sql_file(means, workspace, task[kind], attempt)
     if kind == "run_job_task":
         return await _run_job(means, workspace, run, task[kind], attempt)
-    return await _run_code(means, workspace, run, task, attempt)
+    return await _run_code(means, workspace, run, progress, task, attempt)
 
 
-async def _run_code(means: Means, workspace: Workspace, run: Run, task: Task, attempt: Attempt) -> Ended:
+async def _run_code(
+    means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
+) -> Ended:
     files = workspace.layout.workspace_files(workspace.name)
     if "notebook_task" in task:
         path, what = str(task["notebook_task"]["notebook_path"]), "notebook"
@@ -103,23 +116,17 @@ async def _run_code(means: Means, workspace: Workspace, run: Run, task: Task, at
         )
         return Ended(Outcome.NO_NOTEBOOK, message, {"error": message})
     await means.before_run(workspace.name)
-    latest = latest_attempts(means.store, run).values()
-    request = notebook_run(run, attempt, found, workspace)
-    request = _with_task_extras(request, attempt, latest, found)
+    request = replace(
+        notebook_run(run, attempt, found, workspace),
+        arguments=tuple(attempt.resolved.get("spark_python_task", {}).get("parameters", ())),
+        task_values=progress.task_values(),
+    )
     result = await means.engine.run(request)
     await means.holds.stop(run.run_id, "after_notebook")
     changes: dict[str, Any] = {"task_values": dict(result.task_values), "cells": tuple(result.cells)}
     if result.succeeded:
         return Ended(Outcome.SUCCESS, "", {**changes, "exit_value": result.exit_value})
     return Ended(Outcome.FAILED, FAILED_MESSAGE, {**changes, "error": result.error, "error_trace": result.error_trace})
-
-
-def _with_task_extras(
-    request: NotebookRun, attempt: Attempt, latest: Sequence[Attempt] | Any, file: Path
-) -> NotebookRun:
-    arguments = tuple(attempt.resolved.get("spark_python_task", {}).get("parameters", ()))
-    values = {other.task_key: dict(other.task_values) for other in latest if other.task_values}
-    return replace(request, arguments=arguments, task_values=values)
 
 
 def _condition(condition: Mapping[str, Any], attempt: Attempt) -> Ended:

@@ -28,6 +28,8 @@ FAMILIES = (
     "volume_files",
     "repos",
     "shares",
+    "delta_sharing",
+    "delta_sharing_recipients",
     "permissions",
     "compute",
     "warehouses",

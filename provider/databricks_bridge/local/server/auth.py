@@ -12,19 +12,25 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import federation
 from databricks_bridge.local.server.errors import InvalidAccessToken, NoCredential, response
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.store import Store
 
 OAUTH_SECONDS = 3600
 FIRST_WORKSPACE_ID = 1001
 OPEN_PATHS = frozenset({"/.well-known/databricks-config", "/local/health"})
-OPEN_PREFIXES = ("/oidc/", "/local/results/")
-"""The token service asks for its own credential, and a link to a result carries one."""
+OPEN_PREFIXES = (
+    "/oidc/",
+    "/local/results/",
+    "/local/shared-files/",
+    "/api/2.0/delta-sharing/",
+    "/api/2.1/unity-catalog/public/",
+)
+"""The token service asks for its own credential, as the sharing server does; a link to a result or a file carries one."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ Notebooks run on the deployment's own Spark, whatever cluster a task names.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter
@@ -18,6 +20,8 @@ CLUSTER_ID = "0101-000000-local000"
 POLICY_ID = "0000000000000001"
 POOL_ID = "0101-000000-local000-pool-local000"
 NODE_TYPE = "local"
+SPARK_VERSION = "local-scala2.12"
+"""The SDK's `select_spark_version` takes no key without the Scala version that it asks for, 2.12 unless told otherwise."""
 Body = Mapping[str, Any]
 
 
@@ -27,8 +31,8 @@ def router(workspace: Workspace) -> APIRouter:
         ("GET", "clusters/list"): lambda workspace, given: {"clusters": [_cluster(workspace)]},
         ("GET", "clusters/get"): _get_cluster,
         ("POST", "clusters/start"): _left_alone,
-        ("GET", "clusters/spark-versions"): lambda workspace, given: {"versions": [{"key": "local", "name": "local"}]},
-        ("GET", "clusters/list-node-types"): lambda workspace, given: {"node_types": [_node_type()]},
+        ("GET", "clusters/spark-versions"): lambda workspace, given: {"versions": [_version()]},
+        ("GET", "clusters/list-node-types"): lambda workspace, given: {"node_types": [_node_type(workspace)]},
         ("GET", "policies/clusters/list"): lambda workspace, given: {
             "policies": [_policy(workspace)],
             "total_count": 1,
@@ -51,7 +55,7 @@ def _cluster(workspace: Workspace) -> Body:
         "cluster_name": "local",
         "state": "RUNNING",
         "state_message": "",
-        "spark_version": "local",
+        "spark_version": SPARK_VERSION,
         "node_type_id": NODE_TYPE,
         "driver_node_type_id": NODE_TYPE,
         "num_workers": 0,
@@ -82,7 +86,13 @@ def _pool() -> Body:
     }
 
 
-def _node_type() -> Body:
+def _version() -> Body:
+    return {"key": SPARK_VERSION, "name": f"local LTS (includes Apache Spark {version('pyspark')})"}
+
+
+def _node_type(workspace: Workspace) -> Body:
+    """What the SDK's `select_node_type` compares is all there."""
+    disk_gb = shutil.disk_usage(workspace.layout.home).total // 2**30
     return {
         "node_type_id": NODE_TYPE,
         "memory_mb": 2048,
@@ -90,6 +100,14 @@ def _node_type() -> Body:
         "description": "this machine",
         "instance_type_id": NODE_TYPE,
         "category": "General Purpose",
+        "num_gpus": 0,
+        "is_deprecated": False,
+        "is_graviton": False,
+        "is_io_cache_enabled": False,
+        "photon_driver_capable": False,
+        "photon_worker_capable": False,
+        "support_port_forwarding": False,
+        "node_instance_type": {"instance_type_id": NODE_TYPE, "local_disks": 1, "local_disk_size_gb": disk_gb},
     }
 
 

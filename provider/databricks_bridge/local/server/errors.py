@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+
+from databricks_bridge.local.layout import LeadsOutside
+from databricks_bridge.local.server.responses import JSONResponse
 
 _NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ})
 
@@ -94,6 +96,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(LeadsOutside, _not_there)
     app.add_exception_handler(OSError, _of_the_system)
     app.add_exception_handler(OverflowError, _too_large)
     # Starlette logs the traceback of these, after the answer.
@@ -124,6 +127,10 @@ async def _not_valid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
     return response(InvalidParameterValue(problems))
+
+
+async def _not_there(request: Request, error: Exception) -> JSONResponse:
+    return response(ResourceDoesNotExist(f"{error}."))
 
 
 async def _too_large(request: Request, error: Exception) -> JSONResponse:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databricks_bridge.core.errors import InvalidArgument
@@ -17,6 +16,7 @@ from databricks_bridge.local.server import auth
 from databricks_bridge.local.server.connections import cut
 from databricks_bridge.local.server.errors import InvalidParameterValue, ResourceDoesNotExist
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 
 _NEVER = ("/local/", "/.well-known/")
 

@@ -10,18 +10,32 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from databricks_bridge.local.server.errors import InvalidParameterValue
-from databricks_bridge.local.server.task_settings import check_references, checked_tasks, is_objects, whole_number
+from databricks_bridge.local.server.task_settings import (
+    LARGEST_NUMBER,
+    check_references,
+    checked_tasks,
+    is_objects,
+    whole_number,
+)
 from databricks_bridge.local.server.trigger_settings import check_starts
 
 _PARAMETER = re.compile(r"[A-Za-z0-9_.-]+")
 _KEYED_ARRAYS = {"tasks": "task_key", "job_clusters": "job_cluster_key"}
 _NOT_SETTINGS = ("access_control_list", "job_id")
+_MAPS = frozenset(
+    ("base_parameters", "job_parameters", "parameters", "tags", "custom_tags", "spark_conf", "spark_env_vars")
+)
+"""Objects whose names are the user's; their values are text and never null."""
 
 Settings = dict[str, Any]
 
 
 def completed(given: Mapping[str, Any]) -> Settings:
-    """`given` with the values that jobs/get shows for what was left out. Raises InvalidParameterValue, FeatureDisabled."""
+    """`given` with the values that jobs/get shows for what was left out, or is null.
+
+    Raises InvalidParameterValue, FeatureDisabled.
+    """
+    given = _without_nulls(given)
     settings: Settings = {
         "name": "Untitled",
         "email_notifications": {},
@@ -33,7 +47,7 @@ def completed(given: Mapping[str, Any]) -> Settings:
     }
     if not isinstance(settings["name"], str) or len(settings["name"]) > 4096:
         raise InvalidParameterValue("name must be text of at most 4096 characters")
-    whole_number(settings["timeout_seconds"], "timeout_seconds", 0, None)
+    whole_number(settings["timeout_seconds"], "timeout_seconds", 0, LARGEST_NUMBER)
     whole_number(settings["max_concurrent_runs"], "max_concurrent_runs", 0, 1000)
     if not isinstance(settings.get("queue", {}), dict):
         raise InvalidParameterValue("queue must be an object, such as {'enabled': true}")
@@ -48,13 +62,14 @@ def completed(given: Mapping[str, Any]) -> Settings:
 def merged(settings: Mapping[str, Any], changes: Mapping[str, Any], remove: Iterable[str]) -> Settings:
     """jobs/update: top-level fields replaced, tasks and clusters merged by their key, `remove` taken away.
 
+    A field that is null in `changes` is not given and stays as it is.
     `remove` may name an element: `tasks/<task_key>`. Raises InvalidParameterValue for `format` or `name`.
     """
     result: Settings = {**settings}
-    for name, value in changes.items():
-        if name in _KEYED_ARRAYS and is_objects(value) and isinstance(settings.get(name), list):
-            key = _KEYED_ARRAYS[name]
-            changed = {item.get(key): item for item in value}
+    for name, value in _without_nulls(changes).items():
+        key = _KEYED_ARRAYS.get(name, "")
+        if key and _are_keyed(value, key) and _are_keyed(settings.get(name), key):
+            changed = {item[key]: item for item in value}
             kept = [changed.pop(item[key], item) for item in settings[name]]
             result[name] = [*kept, *changed.values()]
         else:
@@ -64,11 +79,31 @@ def merged(settings: Mapping[str, Any], changes: Mapping[str, Any], remove: Iter
         if name in ("name", "format"):
             raise InvalidParameterValue(f"fields_to_remove: {name} cannot be removed")
         if element and name in _KEYED_ARRAYS:
-            key = _KEYED_ARRAYS[name]
-            result[name] = [item for item in result.get(name, []) if item.get(key) != element]
+            items = result.get(name, [])
+            result[name] = [item for item in items if item.get(_KEYED_ARRAYS[name]) != element]
         else:
             result.pop(name, None)
     return result
+
+
+def _are_keyed(value: Any, key: str) -> bool:
+    return is_objects(value) and all(isinstance(item.get(key), str) for item in value)
+
+
+def _without_nulls(given: Mapping[str, Any]) -> Settings:
+    """As protobuf reads JSON: a field that is null is not given, at any depth."""
+    try:
+        return {name: _fields_given(value, name) for name, value in given.items() if value is not None}
+    except RecursionError:
+        raise InvalidParameterValue("the settings are nested too deep") from None
+
+
+def _fields_given(value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return [_fields_given(item, "") for item in value]
+    if not isinstance(value, dict) or name in _MAPS:
+        return value
+    return {key: _fields_given(inner, key) for key, inner in value.items() if inner is not None}
 
 
 def _parameter_names(parameters: Any) -> frozenset[str]:

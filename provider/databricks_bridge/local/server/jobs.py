@@ -11,6 +11,7 @@ from databricks_bridge.local.server import pages
 from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.job_settings import completed, merged
 from databricks_bridge.local.server.jobs_wire import job_body, listed_job, trigger_state
+from databricks_bridge.local.server.permissions import given_access, keep_access
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
 from databricks_bridge.local.server.trigger_limits import refuse_what_cannot_be_watched
 from databricks_bridge.local.store import Job
@@ -40,16 +41,19 @@ def existing_job(workspace: Workspace, job_id: int) -> Job:
 
 
 def _create(workspace: Workspace, given: Arguments) -> dict[str, Any]:
-    settings = completed(given.values)
+    settings, access = completed(given.values), given_access(given.values.get("access_control_list"))
     refuse_what_cannot_be_watched(workspace, settings, None)
-    return {"job_id": workspace.store.add_job(workspace.name, settings, _now_ms(workspace)).job_id}
+    job_id = workspace.store.add_job(workspace.name, settings, _now_ms(workspace)).job_id
+    if access:
+        keep_access(workspace, str(job_id), {}, access)
+    return {"job_id": job_id}
 
 
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     job = existing_job(workspace, given.integer("job_id"))
     body = job_body(workspace, job, pages.start_of(given.text("page_token"), "job"))
     if given.boolean("include_trigger_state") or given.boolean("include_trigger_history"):
-        body |= trigger_state(job, workspace.store.trigger_state(job.job_id))
+        body |= trigger_state(job, workspace.store.trigger_state(job.job_id), workspace)
     return body
 
 

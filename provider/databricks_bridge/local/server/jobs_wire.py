@@ -30,11 +30,12 @@ def listed_job(workspace: Workspace, job: Job, expand_tasks: bool) -> dict[str, 
     return {**_base(workspace, job, _settings(job, 0)), "has_more": more}
 
 
-def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
+def trigger_state(job: Job, kept: Mapping[str, Any] | None, workspace: Workspace | None = None) -> dict[str, Any]:
     """`trigger_state` and `trigger_details` of jobs/get; empty for a job without a trigger.
 
     `kept` is what the scheduler saved. Databricks documents `trigger_details` for `settings.triggers`, with its history
     behind a flag of its own; here the one trigger of other jobs has an entry too, and each always has its history.
+    With a `workspace` it says of monitored jobs whether they are deleted, where that is known.
     """
     present = starts(job.settings)
     if not present:
@@ -44,6 +45,8 @@ def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
         {"pause_status": "PAUSED" if is_paused(start) else "UNPAUSED", **entry.get("api", {})}
         for start, entry in zip(present, entries, strict=True)
     ]
+    if workspace is not None:
+        states = [_with_deletions(workspace, state) for state in states]
     details = [
         {
             "state": {_DETAIL_NAMES.get(name, name): value for name, value in state.items()},
@@ -53,6 +56,19 @@ def trigger_state(job: Job, kept: Mapping[str, Any] | None) -> dict[str, Any]:
     ]
     several = "triggers" in job.settings
     return {"trigger_details": details} | ({} if several else {"trigger_state": states[0]})
+
+
+def _with_deletions(workspace: Workspace, state: Mapping[str, Any]) -> dict[str, Any]:
+    """`is_deleted`: missing or deleted; left out for a job of a workspace that is not hosted here."""
+    if "job_completion" not in state:
+        return dict(state)
+    hosted = {other.workspace_id: other.name for other in workspace.runs.workspaces.values()}
+    monitored = []
+    for one in state["job_completion"]["monitored_job_states"]:
+        name = hosted.get(one["workspace_id"])
+        gone = {} if name is None else {"is_deleted": workspace.store.job(int(one["job_id"]), name) is None}
+        monitored.append({**one, **gone})
+    return {**state, "job_completion": {"monitored_job_states": monitored}}
 
 
 def _base(workspace: Workspace, job: Job, settings: Mapping[str, Any]) -> dict[str, Any]:

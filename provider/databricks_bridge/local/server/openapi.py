@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server.responses import JSONResponse
 
 
 def router(workspace: Workspace) -> APIRouter:

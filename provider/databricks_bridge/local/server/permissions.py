@@ -55,11 +55,12 @@ def _job(workspace: Workspace, kind: str, object_id: str) -> str:
     return str(job_id)
 
 
-def _changed(workspace: Workspace, job: str, before: Given, given: Arguments) -> Body:
-    items = given.values.get("access_control_list") or []
+def given_access(items: Any) -> Given:
+    """An `access_control_list`, checked. Raises InvalidParameterValue."""
+    items = items or []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise InvalidParameterValue("access_control_list must be a list of objects")
-    after = dict(before)
+    given: Given = {}
     for item in items:
         one = Arguments(item)
         named = [f"{kind}:{name}" for kind in _PRINCIPALS if (name := one.text(kind))]
@@ -68,16 +69,37 @@ def _changed(workspace: Workspace, job: str, before: Given, given: Arguments) ->
             raise InvalidParameterValue(
                 f"each entry needs one of {', '.join(_PRINCIPALS)} and a permission_level of {', '.join(LEVELS)}"
             )
-        after[named[0]] = [level]
-    # A job has one owner, whatever is set.
-    if not any("IS_OWNER" in levels for levels in after.values()):
+        given[named[0]] = [level]
+    owners = _owners(given)
+    if len(owners) > 1:
+        raise InvalidParameterValue("The job must have exactly one owner.")
+    if owners and owners[0].startswith("group_name:"):
+        raise InvalidParameterValue(f"A group cannot own a job: {owners[0].partition(':')[2]}")
+    return given
+
+
+def keep_access(workspace: Workspace, job: str, before: Given, given: Given) -> Given:
+    """Keep `given` on top of `before`; what the job has then. An owner in `given` takes the place of the one before."""
+    if _owners(given):
+        before = {principal: levels for principal, levels in before.items() if "IS_OWNER" not in levels}
+    after = {**before, **given}
+    if not _owners(after):
         after |= _owner(workspace)
     kept = {**_kept(workspace), job: after}
     file = workspace.layout.workspace_files(workspace.name).with_name(_FILE)
     draft = file.with_suffix(".writing")
     draft.write_text(json.dumps(kept))
     draft.replace(file)
-    return _shown(job, after)
+    return after
+
+
+def _changed(workspace: Workspace, job: str, before: Given, given: Arguments) -> Body:
+    access = given_access(given.values.get("access_control_list"))
+    return _shown(job, keep_access(workspace, job, before, access))
+
+
+def _owners(given: Given) -> list[str]:
+    return [principal for principal, levels in given.items() if "IS_OWNER" in levels]
 
 
 def _owner(workspace: Workspace) -> Given:

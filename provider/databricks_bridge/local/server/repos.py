@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.git import GitFailed, NoGit, checked_url, git, without_credentials
@@ -28,6 +27,7 @@ from databricks_bridge.local.server.errors import (
     ResourceDoesNotExist,
 )
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.workspace_files_tree import Tree
 
 PROVIDERS = (

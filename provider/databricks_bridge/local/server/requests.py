@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server.errors import InvalidParameterValue, MalformedRequest
+from databricks_bridge.local.server.responses import JSONResponse
 
 LARGEST_BODY_BYTES = 32 * 1024 * 1024
 """More than the largest request that Databricks documents: a SQL statement of 16 MiB, an import of 10 MB in base64."""
@@ -23,6 +24,7 @@ JOBS_VERSIONS = ("2.2", "2.1", "2.0")
 """The newest first, which is called most: routes are tried in order."""
 
 
+_WHOLE = re.compile(r"-?[0-9]+")
 _BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 """A request without either has no body (RFC 9112, section 6.3), and need not be waited for."""
 
@@ -48,13 +50,12 @@ class Arguments:
             return None
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise InvalidParameterValue(f"{name} must be a whole number")
-        try:
-            number = int(value)
-        except ValueError:
-            raise InvalidParameterValue(f"{name} must be a whole number, not {value!r}") from None
-        if abs(number) >= 2**63:
-            raise InvalidParameterValue(f"{name} is out of range: {value}")
-        return number
+        if isinstance(value, str) and not _WHOLE.fullmatch(value):
+            raise InvalidParameterValue(f"{name} must be a whole number, not {value!r}")
+        # A text of thousands of digits is more than int() takes.
+        if len(str(value)) > 20 or abs(int(value)) >= 2**63:
+            raise InvalidParameterValue(f"{name} is out of range")
+        return int(value)
 
     def boolean(self, name: str, default: bool = False) -> bool:
         value = self.values.get(name, default)

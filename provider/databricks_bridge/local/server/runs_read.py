@@ -7,16 +7,15 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.runs.for_each import newest_iterations
 from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Attempt, Run
 from databricks_bridge.local.runs.records import (
     Cursor,
     RunFilter,
-    all_attempts_of,
     attempts_of,
     get_attempt,
     get_run,
+    iterations_of,
     list_runs,
 )
 from databricks_bridge.local.server import pages
@@ -26,11 +25,10 @@ from databricks_bridge.local.server.run_export import exported_views
 from databricks_bridge.local.server.runs import existing_run
 from databricks_bridge.local.server.runs_wire import (
     full_run,
-    iteration_bodies,
+    full_task_run,
     output_body,
     run_body,
     task_body,
-    task_run_body,
 )
 
 DEFAULT_LIMIT, MAX_LIMIT, LARGEST_OFFSET = 20, 24, 10_000
@@ -52,27 +50,26 @@ def router(workspace: Workspace) -> APIRouter:
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     run_id = given.integer("run_id")
     run = get_run(workspace.store, run_id, workspace.name)
+    start = pages.start_of(given.text("page_token"), "run")
     if run is None:
-        return _task_run_alone(workspace, run_id)
+        return _task_run_alone(workspace, run_id, start, given.boolean("include_resolved_values"))
     return full_run(
         workspace,
         run,
         attempts_of(workspace.store, run.run_id),
-        start=pages.start_of(given.text("page_token"), "run"),
+        start=start,
         history=given.boolean("include_history"),
         resolved=given.boolean("include_resolved_values"),
     )
 
 
-def _task_run_alone(workspace: Workspace, run_id: int) -> dict[str, Any]:
+def _task_run_alone(workspace: Workspace, run_id: int, start: int, resolved: bool) -> dict[str, Any]:
     """runs/get for the id of a task run. Job runs and task runs have no id in common."""
     attempt = get_attempt(workspace.store, run_id)
     parent = existing_run(workspace, run_id if attempt is None else attempt.job_run_id)
     assert attempt is not None, f"run {run_id} has come to be meanwhile"
-    body = task_run_body(workspace, parent, attempt)
-    iterations = newest_iterations(all_attempts_of(workspace.store, parent.run_id), attempt.run_id)
-    more = iteration_bodies(workspace, parent, iterations) if "for_each_task" in body else {}
-    return {**body, "tasks": [task_body(workspace, parent, attempt)], **more}
+    iterations = iterations_of(workspace.store, attempt, start=start, limit=pages.PAGE + 1)
+    return full_task_run(workspace, parent, attempt, iterations, start=start, resolved=resolved)
 
 
 def _list(workspace: Workspace, given: Arguments) -> dict[str, Any]:
@@ -127,7 +124,7 @@ def _task_run(workspace: Workspace, run_id: int) -> tuple[Run, Attempt]:
 def _listed(workspace: Workspace, run: Run, expand_tasks: bool) -> dict[str, Any]:
     body = run_body(workspace, run)
     if expand_tasks:
-        attempts = attempts_of(workspace.store, run.run_id)
+        attempts = attempts_of(workspace.store, run.run_id, limit=pages.PAGE + 1)
         body["tasks"] = [task_body(workspace, run, attempt) for attempt in attempts[: pages.PAGE]]
         body["has_more"] = len(attempts) > pages.PAGE
     return body

@@ -13,6 +13,7 @@ from databricks_bridge.local.runs.plan import task_of
 from databricks_bridge.local.runs.starts import starts
 from databricks_bridge.local.runs.work import kind_of
 from databricks_bridge.local.server import pages
+from databricks_bridge.local.texts import whole_text
 
 OUTPUT_LIMIT = 5 * 1024 * 1024
 """Bytes of notebook output that get-output shows."""
@@ -66,14 +67,13 @@ def full_run(
     workspace: Workspace, run: Run, attempts: Sequence[Attempt], *, start: int, history: bool, resolved: bool
 ) -> dict[str, Any]:
     """runs/get: the arrays from element `start` on, a page of them."""
-    tasks = [task_body(workspace, run, attempt, resolved=resolved) for attempt in attempts]
     repairs = repair_history(run, attempts) if history else []
     body = run_body(workspace, run)
-    parameters = body["job_parameters"]
-    body |= {"tasks": pages.page(tasks, start), "job_parameters": pages.page(parameters, start)}
+    tasks = [task_body(workspace, run, attempt, resolved=resolved) for attempt in pages.page(attempts, start)]
+    body |= {"tasks": tasks, "job_parameters": pages.page(run.parameters, start)}
     if history:
         body["repair_history"] = pages.page(repairs, start)
-    return body | pages.next_token("run", start, tasks, parameters, repairs)
+    return body | pages.next_token("run", start, attempts, run.parameters, repairs)
 
 
 def task_body(workspace: Workspace, run: Run, attempt: Attempt, *, resolved: bool = False) -> dict[str, Any]:
@@ -100,9 +100,21 @@ def task_body(workspace: Workspace, run: Run, attempt: Attempt, *, resolved: boo
     return body
 
 
-def iteration_bodies(workspace: Workspace, run: Run, attempts: Sequence[Attempt]) -> dict[str, Any]:
-    """What runs/get adds for the task run of a for each task: `iterations`."""
-    return {"iterations": [task_body(workspace, run, attempt) for attempt in attempts]}
+def full_task_run(
+    workspace: Workspace, run: Run, attempt: Attempt, iterations: Sequence[Attempt], *, start: int, resolved: bool
+) -> dict[str, Any]:
+    """runs/get for the id of a task run: the arrays from element `start` on, a page of them.
+
+    `iterations` are those of a for each task from `start` on: a page, and one more where there are more.
+    """
+    body = task_run_body(workspace, run, attempt)
+    tasks = [task_body(workspace, run, attempt, resolved=resolved)]
+    body |= {"tasks": pages.page(tasks, start), "job_parameters": pages.page(run.parameters, start)}
+    if "for_each_task" in body:
+        shown = iterations[: pages.PAGE]
+        body["iterations"] = [task_body(workspace, run, one, resolved=resolved) for one in shown]
+    beyond = len(iterations) > pages.PAGE or len(run.parameters) > start + pages.PAGE
+    return {**body, "next_page_token": pages.encode("run", start + pages.PAGE)} if beyond else body
 
 
 def task_run_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str, Any]:
@@ -156,7 +168,7 @@ def output_body(workspace: Workspace, run: Run, attempt: Attempt) -> dict[str, A
         body["logs"] = raw[-OUTPUT_LIMIT:].decode(errors="replace")
         body["logs_truncated"] = len(raw) > OUTPUT_LIMIT
     if attempt.exit_value is not None:
-        raw = attempt.exit_value.encode()
+        raw = whole_text(attempt.exit_value).encode()
         shown = raw[:OUTPUT_LIMIT].decode(errors="ignore")
         body["notebook_output"] = {"result": shown, "truncated": len(raw) > OUTPUT_LIMIT}
     if attempt.error is not None:

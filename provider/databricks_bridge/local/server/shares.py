@@ -16,7 +16,7 @@ from databricks_bridge.local.shares import Share, shown
 
 
 def router(workspace: Workspace) -> APIRouter:
-    """Create or change a share that this workspace's metastore reads, list them, and publish one now."""
+    """Create or change a share that this workspace's metastore reads, list them, publish one now, and end one."""
     routes = APIRouter(prefix="/local/shares")
 
     @routes.get("")
@@ -35,15 +35,25 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.post("/{catalog}/publish")
     async def publish(catalog: str, request: Request) -> dict[str, Any]:
-        share = workspace.shares.find(workspace.metastore, catalog.lower())
-        if share is None:
-            raise ResourceDoesNotExist(f"There is no share '{catalog}' in the metastore {workspace.metastore}.")
+        share = _found(workspace, catalog)
         max_commits = (await read(request)).optional_integer("max_commits")
         if max_commits is not None and max_commits < 1:
             raise InvalidParameterValue("max_commits must be at least 1")
         return {"published": await run_in_threadpool(workspace.shares.publish, share, max_commits)}
 
+    @routes.delete("/{catalog}")
+    async def remove(catalog: str) -> dict[str, Any]:
+        await run_in_threadpool(workspace.shares.remove, _found(workspace, catalog))
+        return {}
+
     return routes
+
+
+def _found(workspace: Workspace, catalog: str) -> Share:
+    share = workspace.shares.find(workspace.metastore, catalog.lower())
+    if share is None:
+        raise ResourceDoesNotExist(f"There is no share '{catalog}' in the metastore {workspace.metastore}.")
+    return share
 
 
 def _share(workspace: Workspace, given: Arguments) -> Share:

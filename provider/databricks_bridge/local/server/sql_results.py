@@ -1,35 +1,24 @@
 """Results of SQL statements on the wire: in the answer itself, or behind links that are signed and expire.
 
-A link is fetched without an Authorization header, as Databricks documents it: what it opens is in its signature. The
-key of the signatures lives as long as the statements do, until the next restart.
+A link is fetched without an Authorization header, as Databricks documents it: what it opens is in its signature.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.server.errors import ApiError, InvalidParameterValue, NotFound
+from databricks_bridge.local.server import signed_links
+from databricks_bridge.local.server.errors import NotFound
 from databricks_bridge.local.sql.formats import FORMATS, rendered
 from databricks_bridge.local.sql.statements import Statement
 
 PREFIX = "/local/results/"
-LINK_SECONDS = 900
-"""Databricks promises at most 15 minutes."""
 Body = dict[str, Any]
-
-
-class LinkRefused(ApiError):
-    """403: the storage that a link leads to does not let it in."""
-
-    status: ClassVar[int] = 403
-    error_code: ClassVar[str] = "ACCESS_DENIED"
 
 
 def router(workspace: Workspace) -> APIRouter:
@@ -38,14 +27,7 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.get("/{statement_id}/{index}")
     async def fetch(request: Request, statement_id: str, index: int, expires: int, signature: str) -> Response:
-        if "authorization" in request.headers:
-            raise InvalidParameterValue("A link carries its own credential; fetch it without an Authorization header.")
-        if not hmac.compare_digest(
-            signature.encode(errors="replace"), _signed(workspace, statement_id, index, expires)
-        ):
-            raise LinkRefused("The signature of the link does not match.")
-        if workspace.now() >= expires:
-            raise LinkRefused("The link has expired; ask for the chunk again.")
+        signed_links.check(workspace, request, f"{statement_id}/{index}", expires, signature)
         statement = workspace.sql.find(statement_id)
         if statement is None or statement.rows is None:
             raise NotFound("The result is no longer kept.")
@@ -99,9 +81,10 @@ async def chunk(workspace: Workspace, statement: Statement, index: int) -> Body:
         body["next_chunk_internal_link"] = f"{after}?row_offset={(index + 1) * size}"
     if not statement.form.links:
         return {**body, "data_array": rows}
-    expires = int(workspace.now()) + LINK_SECONDS
-    signature = _signed(workspace, statement.statement_id, index, expires).decode()
-    link = f"{workspace.host}{PREFIX}{statement.statement_id}/{index}?expires={expires}&signature={signature}"
+    expires = int(workspace.now()) + signed_links.LINK_SECONDS
+    what = f"{statement.statement_id}/{index}"
+    signature = signed_links.signature_of(workspace, what, expires)
+    link = f"{workspace.host}{PREFIX}{what}?expires={expires}&signature={signature}"
     body |= {
         "byte_count": len(await run_in_threadpool(_content, workspace, statement, index)),
         "external_link": link,
@@ -118,8 +101,3 @@ def _content(workspace: Workspace, statement: Statement, index: int) -> bytes:
         rows = statement.rows.rows[index * size : (index + 1) * size]
         known[index] = rendered(statement.form.format, statement.rows.columns, rows, first=index == 0)
     return known[index]
-
-
-def _signed(workspace: Workspace, statement_id: str, index: int, expires: int) -> bytes:
-    signs = f"{workspace.name}/{statement_id}/{index}/{expires}".encode(errors="replace")
-    return hmac.new(workspace.sql.link_key, signs, hashlib.sha256).hexdigest().encode()

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server.errors import InvalidParameterValue, NotFound
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.sql_results import chunk, chunk_count, manifest
 from databricks_bridge.local.server.warehouses import require
 from databricks_bridge.local.sql.formats import FORMATS
@@ -18,7 +18,7 @@ from databricks_bridge.local.sql.model import SqlParameter, SqlRequest
 from databricks_bridge.local.sql.statements import ResultForm, Statement, new_statement_id
 
 LARGEST_STATEMENT_BYTES = 16 * 1024 * 1024
-_WAIT = re.compile(r"(\d{1,2})s")
+_WAIT = re.compile(r"([0-9]{1,2})s")
 _PARAMETER = re.compile(r"\w+", re.ASCII)
 Body = dict[str, Any]
 

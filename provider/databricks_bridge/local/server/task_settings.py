@@ -14,6 +14,10 @@ from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParame
 
 _TASK_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_CONCURRENCY = 100
+MOST_TASKS = 1000
+"""Of a job, or of a run that is submitted without one (SDK, JobSettings.tasks)."""
+LARGEST_NUMBER = 2**31 - 1
+"""Of durations and counts: they are 32-bit numbers in the SDK."""
 
 Settings = dict[str, Any]
 Check = Callable[[str], None]
@@ -24,13 +28,17 @@ def checked_tasks(tasks: Any, job_parameters: frozenset[str] = frozenset()) -> l
     """The tasks, each with its defaults. Raises InvalidParameterValue, or FeatureDisabled for other task kinds."""
     if not is_objects(tasks):
         raise InvalidParameterValue("tasks must be a list of objects")
+    if len(tasks) > MOST_TASKS:
+        raise InvalidParameterValue(f"tasks may have at most {MOST_TASKS} elements, not {len(tasks)}")
     nested = [loop["task"] for task in tasks if is_objects([loop := task.get("for_each_task")]) and "task" in loop]
     keys = [task.get("task_key") for task in [*tasks, *(item for item in nested if isinstance(item, dict))]]
+    seen: set[str] = set()
     for key in keys:
         if not isinstance(key, str) or not _TASK_KEY.fullmatch(key):
             raise InvalidParameterValue(f"task_key {key!r} must be 1 to 100 letters, digits, underscores or hyphens")
-        if keys.count(key) > 1:
+        if key in seen:
             raise InvalidParameterValue(f"task_key {key!r} is used by more than one task")
+        seen.add(key)
     own = frozenset(str(task["task_key"]) for task in tasks)
     completed_tasks = [_checked_task(task, own, job_parameters) for task in tasks]
     _refuse_cycle(completed_tasks)
@@ -64,8 +72,8 @@ def _checked_task(
     if run_if not in RUN_IF:
         raise InvalidParameterValue(f"Task {key}: run_if {run_if!r} is not one of {', '.join(RUN_IF)}")
     for name in ("timeout_seconds", "min_retry_interval_millis"):
-        whole_number(task.get(name, 0), f"Task {key}: {name}", 0, None)
-    whole_number(task.get("max_retries", 0), f"Task {key}: max_retries", -1, None)
+        whole_number(task.get(name, 0), f"Task {key}: {name}", 0, LARGEST_NUMBER)
+    whole_number(task.get("max_retries", 0), f"Task {key}: max_retries", -1, LARGEST_NUMBER)
     _check_upstream(task, keys)
     kind = kinds[0]
     given = task[kind]
@@ -202,7 +210,6 @@ def is_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-def whole_number(value: Any, name: str, least: int, most: int | None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidParameterValue(f"{name} must be a whole number, {bounds}; it is {value!r}")
+def whole_number(value: Any, name: str, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidParameterValue(f"{name} must be a whole number, from {least} to {most}; it is {value!r}")

@@ -12,8 +12,8 @@ from databricks_bridge.local.triggers.commits import table_exists, view_file
 from databricks_bridge.local.triggers.evaluation import TABLES, TABLES_WITH_FILE_EVENTS
 from databricks_bridge.local.triggers.switches import read_switches
 
-FILE_ARRIVAL_JOBS = 50
-"""Jobs of a workspace with a file arrival trigger, without file events (resource limits)."""
+MOST_JOBS = {"file_arrival": 50, "table_update": 1000}
+"""Jobs of a workspace with a trigger of the kind, without file events (resource limits)."""
 
 
 def refuse_what_cannot_be_watched(workspace: Workspace, settings: Mapping[str, Any], job_id: int | None) -> None:
@@ -31,22 +31,34 @@ def refuse_what_cannot_be_watched(workspace: Workspace, settings: Mapping[str, A
                 )
             if switches.refuse_missing_tables:
                 _refuse_missing(workspace, names)
-        if start.get("file_arrival") and not switches.file_events and _file_arrivals(workspace, job_id):
-            raise InvalidParameterValue(
-                f"trigger.file_arrival: {FILE_ARRIVAL_JOBS} jobs of this workspace have one; more need file events"
-            )
+        if arrival := start.get("file_arrival"):
+            _refuse_tables(workspace, arrival["url"])
+        for kind, most in MOST_JOBS.items():
+            if start.get(kind) and not switches.file_events and _others_with(workspace, kind, job_id) >= most:
+                raise InvalidParameterValue(
+                    f"trigger.{kind}: {most} jobs of this workspace have one; more need file events"
+                )
 
 
-def _file_arrivals(workspace: Workspace, job_id: int | None) -> bool:
+def _others_with(workspace: Workspace, kind: str, job_id: int | None) -> int:
     others = [job for job in workspace.store.jobs(workspace.name) if job.job_id != job_id]
-    return sum(any(start.get("file_arrival") for start in starts(job.settings)) for job in others) >= FILE_ARRIVAL_JOBS
+    return sum(any(start.get(kind) for start in starts(job.settings)) for job in others)
+
+
+def _refuse_tables(workspace: Workspace, url: str) -> None:
+    """A path that holds a table cannot be watched for files; the path itself and what is above it in the volume."""
+    _, volumes, catalog, schema, volume, *path = url.rstrip("/").split("/")
+    names = ["", volumes, catalog.lower(), schema.lower(), volume.lower(), *path]
+    for length in range(5, len(names) + 1):
+        if table_exists(workspace.layout.volume_path(workspace.metastore, "/".join(names[:length]))):
+            raise InvalidParameterValue(f"trigger.file_arrival.url is {url!r}, where there is a table; watch it as one")
 
 
 def _refuse_missing(workspace: Workspace, names: list[str]) -> None:
     for name in names:
         table = workspace.layout.table_path(workspace.metastore, name.lower())
         if not table_exists(table) and not view_file(table).exists():
-            raise ResourceDoesNotExist(f"Table '{name}' does not exist.")
+            raise ResourceDoesNotExist(f"The table '{name}' does not exist.")
 
 
 def _refuse_other_metastores(workspace: Workspace, monitored: list[Mapping[str, Any]]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_containers as containers
@@ -15,6 +14,7 @@ from databricks_bridge.local.server import unity_catalog_credentials as credenti
 from databricks_bridge.local.server import unity_catalog_shares as shares
 from databricks_bridge.local.server import unity_catalog_tables as tables
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 
 Answer = dict[str, Any]
 Collection = Callable[[Workspace, Arguments], Answer]

@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.errors import ApiError, InvalidParameterValue
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
 from databricks_bridge.local.server.unity_catalog_grants import require_select
 from databricks_bridge.local.server.unity_catalog_tables import described, existing_table

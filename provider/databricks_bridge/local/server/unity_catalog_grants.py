@@ -15,12 +15,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.errors import InvalidParameterValue, PermissionDenied
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
 from databricks_bridge.local.triggers.commits import table_exists, view_file
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from databricks_bridge.local.layout import is_inside
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server.errors import InvalidParameterValue, PermissionDenied
 from databricks_bridge.local.server.unity_catalog_errors import (
@@ -46,7 +47,7 @@ def catalog_folder(workspace: Workspace, catalog: str) -> Path:
 def existing_catalog(workspace: Workspace, catalog: str) -> Path:
     """Raises CatalogDoesNotExist."""
     folder = catalog_folder(workspace, catalog)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise CatalogDoesNotExist(f"Catalog '{catalog}' does not exist.")
     return folder
 
@@ -54,7 +55,7 @@ def existing_catalog(workspace: Workspace, catalog: str) -> Path:
 def existing_schema(workspace: Workspace, catalog: str, schema: str) -> Path:
     """Raises CatalogDoesNotExist, SchemaDoesNotExist."""
     folder = existing_catalog(workspace, catalog) / schema
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise SchemaDoesNotExist(f"Schema '{catalog}.{schema}' does not exist.")
     return folder
 
@@ -67,15 +68,20 @@ def existing_volume(workspace: Workspace, catalog: str, schema: str, volume: str
     """Raises VolumeDoesNotExist, and for its catalog and schema as they do."""
     existing_schema(workspace, catalog, schema)
     folder = volumes_folder(workspace, catalog, schema) / volume
-    if not folder.is_dir():
+    if not is_folder(folder) or not is_inside(folder, workspace.layout.volumes_root(workspace.metastore)):
         raise VolumeDoesNotExist(f"Volume '{catalog}.{schema}.{volume}' does not exist.")
     return folder
+
+
+def is_folder(path: Path) -> bool:
+    """A link is none: it could lead anywhere."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def children(folder: Path) -> list[Path]:
     """The folders in a folder that are not hidden, by name."""
     try:
-        return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+        return sorted(child for child in folder.iterdir() if is_folder(child) and not child.name.startswith("."))
     except FileNotFoundError:
         return []
 

@@ -82,7 +82,7 @@ def existing_table(workspace: Workspace, name: str) -> Path:
     share = workspace.shares.find(workspace.metastore, catalog)
     if share is not None and share.lag == "none" and not table_exists(folder):
         workspace.shares.publish(share)  # not held, so a table is there as soon as somebody asks for it
-    if not table_exists(folder) and not view_file(folder).is_file():
+    if folder.is_symlink() or (not table_exists(folder) and not view_file(folder).is_file()):
         raise TableDoesNotExist(f"Table '{catalog}.{schema}.{table}' does not exist.")
     return folder
 

@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 
+from databricks_bridge.local.layout import LeadsOutside, checked, is_inside
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.errors import ApiError, InvalidParameterValue
 from databricks_bridge.local.server.requests import Arguments
+from databricks_bridge.local.server.responses import JSONResponse
 
 LARGEST_PAGE = 1000
 DEEPEST_PATH = 100
@@ -105,7 +107,10 @@ def router(workspace: Workspace) -> APIRouter:
 
 
 def locate(workspace: Workspace, path: str) -> Path:
-    """The place of `Volumes/catalog/schema/volume/...`. Raises InvalidParameterValue, and VolumeDoesNotExist."""
+    """The place of `Volumes/catalog/schema/volume/...`.
+
+    Raises InvalidParameterValue, VolumeDoesNotExist, and FileDoesNotExist for what a link takes out of the volume.
+    """
     parts = PurePosixPath(_shown(path)).parts
     if len(parts) < 5 or parts[1] != "Volumes" or any(part == ".." or "\0" in part for part in parts):
         raise InvalidParameterValue(f"{_shown(path)} is not a path in a volume: /Volumes/catalog/schema/volume/...")
@@ -114,7 +119,10 @@ def locate(workspace: Workspace, path: str) -> Path:
             f"A path of the local workspace has at most {DEEPEST_PATH} parts, not {len(parts)}."
         )
     catalog, schema, volume = names.parts_of(".".join(parts[2:5]), 3)
-    return names.existing_volume(workspace, catalog, schema, volume).joinpath(*parts[5:])
+    try:
+        return checked(names.existing_volume(workspace, catalog, schema, volume), *parts[5:])
+    except LeadsOutside as error:
+        raise FileDoesNotExist(f"{_shown(path)} does not exist: {error}.") from None
 
 
 def _shown(path: str) -> str:
@@ -159,7 +167,8 @@ def _existing_directory(workspace: Workspace, path: str) -> Path:
 
 def _page(directory: Path, shown: str, size: int, token: str | None) -> dict[str, Any]:
     """One page of a listing by name; the token is the last name of the page before."""
-    entries = sorted(entry for entry in directory.iterdir() if not entry.name.startswith(_HIDDEN))
+    volume = volume_of(directory, shown)
+    entries = sorted(entry for entry in directory.iterdir() if is_shown(entry, volume))
     rest = [entry for entry in entries if token is None or entry.name > token]
     contents = []
     for entry in rest[:size]:
@@ -167,6 +176,18 @@ def _page(directory: Path, shown: str, size: int, token: str | None) -> dict[str
             contents.append(_entry(entry, shown))
     more = {"next_page_token": rest[size - 1].name} if len(rest) > size else {}
     return {"contents": contents, **more}
+
+
+def volume_of(directory: Path, path: str) -> Path:
+    """The folder of the volume in which `path` names this directory."""
+    return [directory, *directory.parents][len(PurePosixPath(_shown(path)).parts) - 5]
+
+
+def is_shown(entry: os.DirEntry[str] | Path, volume: Path) -> bool:
+    """Whether a listing has it: unfinished uploads are left out, and links that lead out of the volume or nowhere."""
+    if entry.name.startswith(_HIDDEN):
+        return False
+    return not entry.is_symlink() or (Path(entry).exists() and is_inside(Path(entry), volume))
 
 
 def _entry(entry: Path, shown: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server.errors import ResourceDoesNotExist
 from databricks_bridge.local.server.requests import read
+from databricks_bridge.local.server.responses import JSONResponse
 
 WAREHOUSE_NAME = "local"
 Body = dict[str, Any]

@@ -9,12 +9,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import workspace_files_jupyter as jupyter
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, MalformedRequest
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.workspace_files_export import exported
 from databricks_bridge.local.server.workspace_files_tree import Tree
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
+from databricks_bridge.local.layout import LeadsOutside, checked, is_inside
 from databricks_bridge.local.server.errors import (
     ApiError,
     InvalidParameterValue,
@@ -38,7 +39,10 @@ class NotebookTooLarge(ApiError):
 
 @dataclass(frozen=True)
 class Tree:
-    """The workspace files of one workspace, below `root`. Paths are the API's: absolute, `/Workspace` optional."""
+    """The workspace files of one workspace, below `root`. Paths are the API's: absolute, `/Workspace` optional.
+
+    What a link takes out of `root` is not there: ResourceDoesNotExist.
+    """
 
     root: Path
 
@@ -50,7 +54,7 @@ class Tree:
     @staticmethod
     def number(path: str) -> int:
         """The object id of what lies at a path without `/Workspace`."""
-        return int.from_bytes(hashlib.sha256(path.encode()).digest()[:6])
+        return int.from_bytes(hashlib.sha256(path.encode(errors="surrogatepass")).digest()[:6])
 
     def plain(self, path: str) -> str:
         """The path without `/Workspace`. Raises InvalidParameterValue for one that is not absolute."""
@@ -67,7 +71,10 @@ class Tree:
     def listing(self, path: str) -> list[dict[str, Any]]:
         """The objects in a directory, or the object itself. Raises ResourceDoesNotExist."""
         found = self._existing(path)
-        return [self._info(child) for child in sorted(found.iterdir())] if found.is_dir() else [self._info(found)]
+        if not found.is_dir():
+            return [self._info(found)]
+        children = [child for child in sorted(found.iterdir()) if child.exists() and is_inside(child, self.root)]
+        return [self._info(child) for child in children]
 
     def read(self, path: str) -> tuple[bytes, str]:
         """Content and extension. Raises ResourceDoesNotExist, and InvalidParameterValue for a directory."""
@@ -84,13 +91,13 @@ class Tree:
         found = self._existing(path)
         if not found.is_dir():
             return None
-        return [(self._info(file), file) for file in sorted(found.rglob("*")) if file.is_file()]
+        files = [file for file in sorted(found.rglob("*")) if file.is_file() and is_inside(file, self.root)]
+        return [(self._info(file), file) for file in files]
 
     def write_notebook(self, path: str, content: bytes, overwrite: bool) -> None:
         """A Python notebook; the header is put before it where it lacks it, as an export on Databricks has it."""
         source = content if is_notebook(content) else HEADER + b"\n" + content
-        location = self._location(path)
-        self._write(path, location.with_name(location.name + ".py"), source, overwrite)
+        self._write(path, self._location(path, ".py"), source, overwrite)
 
     def write_file(self, path: str, content: bytes, overwrite: bool) -> None:
         self._write(path, self._location(path), content, overwrite)
@@ -112,7 +119,7 @@ class Tree:
     def delete(self, path: str, recursive: bool) -> None:
         """Raises ResourceDoesNotExist, DirectoryNotEmpty."""
         found = self._existing(path)
-        if not found.is_dir():
+        if not found.is_dir() or found.is_symlink():
             found.unlink()
         elif found == self.root or (not recursive and any(found.iterdir())):
             raise DirectoryNotEmpty(f"Folder ({path}) is not empty")
@@ -142,10 +149,14 @@ class Tree:
         location = self._location(path)
         yield location
         if location != self.root:
-            yield location.with_name(location.name + ".py")
+            yield self._location(path, ".py")
 
-    def _location(self, path: str) -> Path:
-        return self.root.joinpath(*PurePosixPath(_plain(path)).parts[1:])
+    def _location(self, path: str, suffix: str = "") -> Path:
+        parts = PurePosixPath(_plain(path) + suffix).parts[1:]
+        try:
+            return checked(self.root, *parts)
+        except LeadsOutside as error:
+            raise ResourceDoesNotExist(f"Path ({path}) doesn't exist: {error}.") from None
 
     def _path_of(self, file: Path) -> str:
         path = "/" + file.relative_to(self.root).as_posix()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-_COMMIT = re.compile(r"^(\d{20})\.json$")
-_LOG_FILE = re.compile(r"^(\d{20})\.(json|checkpoint\..+)$")
+_COMMIT = re.compile(r"^([0-9]{20})\.json$")
+_LOG_FILE = re.compile(r"^([0-9]{20})\.(json|checkpoint\..+)$")
 ID_FILE = ".table_id"
 
 

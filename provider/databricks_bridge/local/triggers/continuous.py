@@ -33,12 +33,18 @@ def decide_continuous(
     until = None if state is None or state["until"] is None else datetime.fromisoformat(state["until"])
     for run in ended:
         failures = 0 if run.succeeded else failures + 1
-        until = (
-            None if run.succeeded else run.at + scale * min(FIRST_BACKOFF * 2 ** min(failures - 1, 10), LONGEST_BACKOFF)
-        )
+        until = None if run.succeeded else run.at + _backoff(failures, scale)
+    if until is not None:
+        # The clock may have gone back since the run ended.
+        until = min(until, now + _backoff(failures, scale))
     kept: State = {"failures": failures, "until": until and until.isoformat()}
     if active_runs:
         return Held(f"run {active_runs[0]} is active", kept)
     if until is not None and now < until:
         return Held(f"{failures} failure(s) in a row; the next run waits until {until.isoformat()}", kept, until)
     return Fire("CONTINUOUS", "no run is active", kept, context={"type": "continuous"})
+
+
+def _backoff(failures: int, scale: float) -> timedelta:
+    longer: int = 2 ** min(failures - 1, 10)
+    return min(FIRST_BACKOFF * longer, LONGEST_BACKOFF) * scale

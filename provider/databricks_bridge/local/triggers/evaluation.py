@@ -15,6 +15,7 @@ from databricks_bridge.local.triggers import job_completion, table_update
 from databricks_bridge.local.triggers.continuous import Ended, decide_continuous
 from databricks_bridge.local.triggers.file_arrival import FILE_LIMIT, decide_file_arrival, list_files
 from databricks_bridge.local.triggers.job_completion import SUCCESSES, Completion, decide_job_completion
+from databricks_bridge.local.triggers.kept_times import pulled_back
 from databricks_bridge.local.triggers.model import decide_model, read_events
 from databricks_bridge.local.triggers.outcome import CannotEvaluate, Outcome, State, to_ms
 from databricks_bridge.local.triggers.periodic import decide_periodic
@@ -31,7 +32,7 @@ from databricks_bridge.local.triggers.settings import (
 )
 from databricks_bridge.local.triggers.switches import Switches
 from databricks_bridge.local.triggers.table_update import decide_table_update, look_at_table
-from databricks_bridge.local.triggers.views import with_views_resolved
+from databricks_bridge.local.triggers.views import behind
 
 TABLES, TABLES_WITH_FILE_EVENTS = 10, 25
 """Tables of a table update trigger. The 25 are of one tutorial alone, not of the reference."""
@@ -39,6 +40,8 @@ FILE_TIME_LAG = timedelta(milliseconds=4)
 """How far the modification time of a file may be behind the clock: the kernel stamps files by its tick (250 Hz). What
 came so shortly before the trigger was set counts as news: a run too many is harmless, a lost file is not."""
 
+_ENDS = "ends_heard"
+"""Where the state says up to which end of a run the cooldown has counted."""
 
 Missing = Callable[[TriggeredJob, str, str], str | None]
 """What the job's run-as identity lacks to read the ``table`` or ``volume`` of this full name, such as
@@ -66,12 +69,49 @@ class Evaluator:
     async def evaluate(
         self, job: TriggeredJob, kind: Kind, state: State | None, ended: Sequence[RunFinished], now: datetime
     ) -> Outcome:
-        """What the trigger comes to at `now`; `ended` are the runs that it watches which ended since the last time."""
-        set_at = datetime.fromtimestamp(job.trigger_set_at / 1000, UTC)
-        since = set_at - FILE_TIME_LAG
+        """What the trigger comes to at `now`; `ended` are the runs that it watches which ended since the last time.
+
+        What was kept, or set, at a time later than `now` counts as of now: the clock has gone back since.
+        """
+        state = pulled_back(state, now)
         switches = self.switches()
-        if switches.cooldown_after_run and state is not None and state.get("fired_at"):
-            state = {**state, "fired_at": self._cooling_since(job, state["fired_at"], now).isoformat()}
+        if not isinstance(kind, FileArrival | TableUpdate | Model):
+            return self._by_clock_or_runs(job, kind, state, ended, now)
+        if not switches.cooldown_after_run or state is None or state["fired_at"] is None:
+            return await self._by_changes(job, kind, state, now, switches)
+        state, heard = self._cooling_from_the_end(job, state, now)
+        outcome = await self._by_changes(job, kind, state, now, switches)
+        return replace(outcome, state={**outcome.state, _ENDS: heard})
+
+    def _by_clock_or_runs(
+        self,
+        job: TriggeredJob,
+        kind: Periodic | Schedule | JobCompletion | Continuous,
+        state: State | None,
+        ended: Sequence[RunFinished],
+        now: datetime,
+    ) -> Outcome:
+        if isinstance(kind, Periodic):
+            return decide_periodic(kind.interval * self.time_scale, state, now, _set_at(job, now))
+        if isinstance(kind, Schedule):
+            return decide_schedule(kind, state, now, _set_at(job, now))
+        if isinstance(kind, JobCompletion):
+            return decide_job_completion(kind, [_completion(run) for run in ended], state)
+        ends = [
+            Ended(run.run_id, run.termination_code in SUCCESSES, datetime.fromtimestamp(run.end_time / 1000, UTC))
+            for run in ended
+        ]
+        return decide_continuous(self.jobs.active_runs(job.job_id), ends, state, now, self.time_scale)
+
+    async def _by_changes(
+        self,
+        job: TriggeredJob,
+        kind: FileArrival | TableUpdate | Model,
+        state: State | None,
+        now: datetime,
+        switches: Switches,
+    ) -> Outcome:
+        since = _set_at(job, now) - FILE_TIME_LAG
         if isinstance(kind, FileArrival):
             self._require(job, "volume", ".".join(kind.url.strip("/").split("/")[1:4]))
             files = await asyncio.to_thread(list_files, self.layout.volume_path(job.metastore, kind.url))
@@ -82,9 +122,7 @@ class Evaluator:
                 )
             return decide_file_arrival(kind, self._scaled(kind.policy), files, state, now, since)
         if isinstance(kind, TableUpdate):
-            for name in kind.tables:
-                self._require(job, "table", name)
-            kind = await asyncio.to_thread(self._on_tables, job, kind, switches)
+            kind = await self._on_tables(job, kind, switches)
             seen = {} if state is None else state["tables"]
             looks = {
                 name: await asyncio.to_thread(
@@ -95,40 +133,36 @@ class Evaluator:
             return decide_table_update(
                 kind, self._scaled(kind.policy), looks, state, now, every_commit=switches.every_commit
             )
-        if isinstance(kind, Model):
-            events = await asyncio.to_thread(read_events, self.layout, job.metastore)
-            return decide_model(kind, self._scaled(kind.policy), events, state, now, since)
-        if isinstance(kind, Periodic):
-            return decide_periodic(kind.interval * self.time_scale, state, now, set_at)
-        if isinstance(kind, Schedule):
-            return decide_schedule(kind, state, now, set_at)
-        if isinstance(kind, JobCompletion):
-            return decide_job_completion(kind, [_completion(run) for run in ended], state)
-        ends = [
-            Ended(run.run_id, run.termination_code in SUCCESSES, datetime.fromtimestamp(run.end_time / 1000, UTC))
-            for run in ended
-        ]
-        return decide_continuous(self.jobs.active_runs(job.job_id), ends, state, now, self.time_scale)
+        events = await asyncio.to_thread(read_events, self.layout, job.metastore)
+        return decide_model(kind, self._scaled(kind.policy), events, state, now, since)
 
     def _require(self, job: TriggeredJob, kind: str, name: str) -> None:
         if missing := self.missing_privilege(job, kind, name):
             raise CannotEvaluate(f"PERMISSION_DENIED: User does not have {missing}.")
 
-    def _on_tables(self, job: TriggeredJob, kind: TableUpdate, switches: Switches) -> TableUpdate:
-        """The trigger with each view replaced by the tables it reads."""
-        tables = with_views_resolved(self.layout, job.metastore, kind.tables)
+    async def _on_tables(self, job: TriggeredJob, kind: TableUpdate, switches: Switches) -> TableUpdate:
+        """The trigger with each view replaced by the tables it reads. Each of them must be readable, as each view."""
+        for name in kind.tables:
+            self._require(job, "table", name)
+        tables, views = await asyncio.to_thread(behind, self.layout, job.metastore, kind.tables)
+        for name in (*views, *tables):
+            if name not in kind.tables:
+                self._require(job, "table", name)
         most = TABLES_WITH_FILE_EVENTS if switches.file_events else TABLES
         if len(tables) > most:
             raise CannotEvaluate(f"with the tables of its views the trigger has {len(tables)} tables; at most {most}")
         return replace(kind, tables=tables)
 
-    def _cooling_since(self, job: TriggeredJob, fired_at: str, now: datetime) -> datetime:
-        """When the run that the trigger fired last ended; `now` while one is active."""
-        if self.jobs.active_runs(job.job_id):
-            return now
-        fired = datetime.fromisoformat(fired_at)
-        ends = self.jobs.ended_runs({job.job_id}, after=0, since=to_ms(fired))
-        return max([fired, *(datetime.fromtimestamp(run.end_time / 1000, UTC) for _, run in ends)])
+    def _cooling_from_the_end(self, job: TriggeredJob, state: State, now: datetime) -> tuple[State, int]:
+        """The state as if the trigger had fired when its last run ended, `now` while one is active.
+
+        With the number of the last end that counted: an end in the future counts once, as of now.
+        """
+        fired, heard = datetime.fromisoformat(state["fired_at"]), int(state.get(_ENDS, 0))
+        ends = self.jobs.ended_runs({job.job_id}, after=heard, since=to_ms(fired))
+        times = [min(datetime.fromtimestamp(run.end_time / 1000, UTC), now) for _, run in ends]
+        cooling = now if self.jobs.active_runs(job.job_id) else max([fired, *times])
+        return {**state, "fired_at": cooling.isoformat()}, max([heard, *(number for number, _ in ends)])
 
     def _scaled(self, policy: Policy) -> Policy:
         return replace(
@@ -139,6 +173,10 @@ class Evaluator:
 
     def _scale(self, duration: timedelta) -> timedelta:
         return duration * self.time_scale
+
+
+def _set_at(job: TriggeredJob, now: datetime) -> datetime:
+    return min(datetime.fromtimestamp(job.trigger_set_at / 1000, UTC), now)
 
 
 def kind_name(kind: Kind) -> str:

@@ -22,7 +22,8 @@ FILE_LIMIT = 10_000
 def list_files(folder: Path) -> dict[str, datetime]:
     """Modification time of every file below `folder`, by its path relative to it.
 
-    Names that start with "." or "_", and folders of such names, are left out: temporary and commit files of writers.
+    Names that start with "." or "_", and folders of such names, are left out: temporary and commit files of writers. So
+    are links: storage of a volume has none, and they could lead anywhere.
     A file that disappears while listing is not there.
     """
     found: dict[str, datetime] = {}
@@ -34,7 +35,7 @@ def list_files(folder: Path) -> dict[str, datetime]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         for entry in entries:
-            if entry.name.startswith((".", "_")):
+            if entry.name.startswith((".", "_")) or entry.is_symlink():
                 continue
             if entry.is_dir():
                 folders.append(entry)

@@ -50,7 +50,7 @@ def decide_model(
     settings: Model, policy: Policy, events: Sequence[ModelEvent], state: State | None, now: datetime, since: datetime
 ) -> Outcome:
     """Decide from all events. `policy` is `settings.policy` with its timers scaled; what was before `since` is no news."""
-    read = sum(1 for event in events if _time(event) <= since) if state is None else int(state["read"])
+    read = _baseline(events, since, now) if state is None else int(state["read"])
     changed_at = None if state is None or state["changed_at"] is None else datetime.fromisoformat(state["changed_at"])
     fired_at = None if state is None or state["fired_at"] is None else datetime.fromisoformat(state["fired_at"])
     for event in events[read:]:
@@ -64,6 +64,12 @@ def decide_model(
     return Fire(
         "MODEL", f"{settings.condition} in {watched}", _state(len(events), None, now), context={"type": "model"}
     )
+
+
+def _baseline(events: Sequence[ModelEvent], since: datetime, now: datetime) -> int:
+    """How many events are no news at the first look. One later than `now` is older: the clock has gone back since."""
+    old = [number for number, event in enumerate(events, start=1) if not since < _time(event) <= now]
+    return old[-1] if old else 0
 
 
 def _is_watched(settings: Model, event: ModelEvent) -> bool:

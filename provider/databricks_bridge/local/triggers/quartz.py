@@ -1,4 +1,4 @@
-"""Quartz cron expressions, as `schedule.quartz_cron_expression` holds them: their fields, and the next time they name.
+"""Quartz cron expressions, as `schedule.quartz_cron_expression` holds them: their fields, and the times they name.
 
 Fields: second, minute, hour, day of month, month, day of week, and a year that may be left out (Quartz, CronTrigger
 tutorial). One of the two days is `?`. Names and numbers; `,` `-` `/`; `L`, `LW`, `L-3`, `15W` of the month; `6L`, `6#3`
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from databricks_bridge.core.errors import InvalidArgument
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _LAST_YEAR = 2199
+_NOTHING = timedelta(0)
 _YEARS_AHEAD = 40
 """How far to look for the next time: every pair of a 29 February and a day of the week comes within 40 years of 1901-2099."""
 
@@ -50,31 +51,58 @@ class Quartz:
         A local time that the clocks skip in spring has no run; one that comes twice in autumn has one, the first.
         """
         local = after.astimezone(zone).replace(tzinfo=None)
-        # An hour back: in an hour that comes twice the local clock says less than has passed.
-        for naive in self._times(local - timedelta(hours=1)):
-            at = naive.replace(tzinfo=zone).astimezone(UTC)
-            if at > after and at.astimezone(zone).replace(tzinfo=None) == naive:
+        return next((at for at in self._slots(local, zone) if at > after), None)
+
+    def last_between(self, after: datetime, until: datetime, zone: ZoneInfo) -> datetime | None:
+        """The last time later than `after` and no later than `until`, in UTC; None when there is none.
+
+        It is looked for from `until` backwards, so that it costs the same however many times lie between the two.
+        """
+        local = until.astimezone(zone)
+        latest = local.replace(tzinfo=None)
+        if local.fold:
+            # The second pass through an hour: all of its times were in the first, also those the clock shows next.
+            latest += (local.replace(fold=0).utcoffset() or _NOTHING) - (local.utcoffset() or _NOTHING)
+        for at in self._slots(latest, zone, backwards=True):
+            if at <= after:
+                return None
+            if at <= until:
                 return at
         return None
 
-    def _times(self, after: datetime) -> Iterator[datetime]:
-        for year in range(after.year, after.year + _YEARS_AHEAD + 1) if self.years is None else sorted(self.years):
-            for month in sorted(self.months):
-                if (year, month) < (after.year, after.month):
-                    continue
-                for day in sorted(self.days(year, month)):
-                    if date(year, month, day) >= after.date():
-                        yield from self._times_of(date(year, month, day), after)
+    def _slots(self, start: datetime, zone: ZoneInfo, *, backwards: bool = False) -> Iterator[datetime]:
+        """The times in UTC from the local time `start` on, or back; what the local clock skips is left out.
 
-    def _times_of(self, day: date, after: datetime) -> Iterator[datetime]:
-        for hour in self.hours:
-            if day == after.date() and hour < after.hour:
-                continue
-            for minute in self.minutes:
-                for second in self.seconds:
-                    at = datetime.combine(day, time(hour, minute, second))
-                    if at > after:
-                        yield at
+        A local time that comes twice is its first, so the order of local times is that of UTC.
+        """
+        for naive in self._times(start, backwards):
+            at = naive.replace(tzinfo=zone).astimezone(UTC)
+            if at.astimezone(zone).replace(tzinfo=None) == naive:
+                yield at
+
+    def _times(self, start: datetime, backwards: bool) -> Iterator[datetime]:
+        away = -_YEARS_AHEAD if backwards else _YEARS_AHEAD
+        near = range(min(start.year, start.year + away), max(start.year, start.year + away) + 1)
+        for year in _onwards(near if self.years is None else self.years, start.year, backwards):
+            for month in _onwards(self.months, start.month if year == start.year else None, backwards):
+                in_month = (year, month) == (start.year, start.month)
+                for number in _onwards(self.days(year, month), start.day if in_month else None, backwards):
+                    day = date(year, month, number)
+                    yield from self._times_of(day, start if day == start.date() else None, backwards)
+
+    def _times_of(self, day: date, start: datetime | None, backwards: bool) -> Iterator[datetime]:
+        for hour in _onwards(self.hours, start.hour if start else None, backwards):
+            in_hour = start is not None and hour == start.hour
+            for minute in _onwards(self.minutes, start.minute if start and in_hour else None, backwards):
+                in_minute = in_hour and start is not None and minute == start.minute
+                for second in _onwards(self.seconds, start.second if start and in_minute else None, backwards):
+                    yield datetime.combine(day, time(hour, minute, second))
+
+
+def _onwards(numbers: Iterable[int], start: int | None, backwards: bool) -> list[int]:
+    """The numbers in order from `start` on, itself included, or back from it; all of them where it is None."""
+    inside = [n for n in numbers if start is None or (n <= start if backwards else n >= start)]
+    return sorted(inside, reverse=backwards)
 
 
 def parse_quartz(text: str) -> Quartz:
@@ -109,7 +137,7 @@ def _numbers(text: str, field: str, value: str, least: int, most: int, names: tu
         else:
             low = _number(text, field, first, least, most, names)
             high = _number(text, field, last, least, most, names) if dash else most if slash else low
-        if slash and (not step.isdigit() or not 1 <= int(step) <= most):
+        if slash and (not _is_number(step) or not 1 <= int(step) <= most):
             raise InvalidArgument(f"{text!r}: the {field} {part!r} has a step that is not from 1 to {most}")
         # FRI-MON goes over the end of the week, and 22-2 over midnight.
         size = most - least + 1
@@ -121,9 +149,13 @@ def _numbers(text: str, field: str, value: str, least: int, most: int, names: tu
 def _number(text: str, field: str, value: str, least: int, most: int, names: tuple[str, ...] = ()) -> int:
     if value in names:
         return names.index(value) + least
-    if value.isdigit() and len(value) < 5 and least <= int(value) <= most:
+    if _is_number(value) and least <= int(value) <= most:
         return int(value)
     raise InvalidArgument(f"{text!r}: the {field} {value!r} is not from {least} to {most}")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 5
 
 
 def _days_of_month(text: str, value: str) -> Days:

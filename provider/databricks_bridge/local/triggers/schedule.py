@@ -19,9 +19,7 @@ def decide_schedule(settings: Schedule, state: State | None, now: datetime, sinc
         return Held(f"{settings.cron.text} names no time after {done.isoformat()}", {"done": done.isoformat()})
     if now < due:
         return Held(f"the next run is due at {due.isoformat()}", {"done": done.isoformat()}, due)
-    slot = due
-    while (later := settings.cron.next_after(slot, settings.zone)) is not None and later <= now:
-        slot = later
+    slot = settings.cron.last_between(done, now, settings.zone) or due
     return Fire(
         "PERIODIC",
         f"was due at {slot.isoformat()}",

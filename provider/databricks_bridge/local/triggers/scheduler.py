@@ -9,13 +9,14 @@ Databricks repeats a skipped run; treat it as lost).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.local.layout import Layout
+from databricks_bridge.local.layout import Layout, LeadsOutside
 from databricks_bridge.local.ports import Clock, JobsPort, RunFinished, TriggeredJob
 from databricks_bridge.local.runs.starts import is_paused, starts
 from databricks_bridge.local.triggers.evaluation import (
@@ -32,7 +33,8 @@ from databricks_bridge.local.triggers.settings import Kind, Periodic, Schedule, 
 from databricks_bridge.local.triggers.switches import Switches
 
 Entry = dict[str, Any]
-"""What is kept of one trigger: `kind`, its private `state`, `api` and `history` for jobs/get, and `heard`."""
+"""What is kept of one trigger: `kind`, its private `state`, `api` and `history` for jobs/get, up to which end of a run it
+has `heard`, and whether it `listens`: whether from now on every later end is news for it, whatever its time."""
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class TriggerScheduler:
         self._interval = EVALUATION_INTERVAL_SECONDS * time_scale
         self._evaluator = Evaluator(layout, jobs, time_scale, switches, missing_privilege)
         self._watched: dict[int, _Watched] = {}
+        self._latest = 0.0
         jobs.on_run_finished(self._run_finished)
 
     async def run_forever(self) -> None:
@@ -91,11 +94,22 @@ class TriggerScheduler:
         """Evaluate each trigger whose time has come."""
         jobs = self._jobs.triggered_jobs()
         self._watched = {job.job_id: self._watch(job) for job in jobs}
+        if self._moment() < self._latest:
+            # The clock has gone back: what was due by the clock of before may be far away now, so all are looked at.
+            self._latest = self._now()
+            for watched in self._watched.values():
+                watched.due_at = [0.0] * len(watched.due_at)
         for job in jobs:
             due_at = self._watched[job.job_id].due_at
             for index in range(len(due_at)):
                 if self._now() >= due_at[index]:
                     due_at[index] = await self._evaluate(job, index)
+
+    def _moment(self) -> float:
+        """The time now; the latest that there was is kept."""
+        now = self._now()
+        self._latest = max(self._latest, now)
+        return now
 
     def _watch(self, job: TriggeredJob) -> _Watched:
         known = self._watched.get(job.job_id)
@@ -105,21 +119,22 @@ class TriggerScheduler:
 
     async def _evaluate(self, job: TriggeredJob, index: int) -> float:
         """Evaluate one trigger of a job, keep the result, and say when to look again."""
-        now = self._now()
+        now = self._moment()
         start = starts(job.settings)[index]
         entries = kept_entries(self._jobs.trigger_state(job.job_id), len(starts(job.settings)))
-        entry = entries[index]
+        entry = entries[index] = _with_history_before(entries[index], now)
         try:
             kind = parse_start(start)
             if is_paused(start):
                 self._forget(job, kind, entries, index)
                 return now + self._interval
             state = entry.get("state") if entry.get("kind") == kind_name(kind) else None
-            heard, ended = ends_not_heard(self._jobs, job, kind, int(entry.get("heard", 0)))
+            listens, heard = bool(entry.get("listens")), int(entry.get("heard", 0))
+            heard, ended = ends_not_heard(self._jobs, job, kind, heard, listens=listens, now=now)
             outcome = await self._evaluator.evaluate(job, kind, state, ended, datetime.fromtimestamp(now, UTC))
             entries[index] = {**entry, "heard": heard}
             until = self._keep(job, kind, entries, index, outcome, now)
-        except CannotEvaluate as error:
+        except (CannotEvaluate, LeadsOutside) as error:
             self._failed(job, entries, index, now, str(error))
             return now + self._interval
         except Exception as error:
@@ -147,6 +162,7 @@ class TriggerScheduler:
             "api": api_state(kind, outcome.state, self._evaluator.switches()),
             "history": history,
             "heard": entries[index]["heard"],
+            "listens": True,
         }
         if not isinstance(outcome, Fire):
             history["last_not_triggered"] = _line(now, outcome.reason)
@@ -188,11 +204,22 @@ class TriggerScheduler:
                     watched.due_at[index] = 0.0
 
 
-def ends_not_heard(jobs: JobsPort, job: TriggeredJob, kind: Kind, heard: int) -> tuple[int, list[RunFinished]]:
-    """The ends that the trigger has not heard of yet, and the number up to which it has heard with them."""
+def ends_not_heard(
+    jobs: JobsPort, job: TriggeredJob, kind: Kind, heard: int, *, listens: bool = False, now: float | None = None
+) -> tuple[int, list[RunFinished]]:
+    """The ends that the trigger has not heard of yet, and the number up to which it has heard with them.
+
+    For one that `listens` the number alone counts. Before that it is its first look, where those are news that came
+    since it was set; one that is later than `now` is older, the clock has gone back since.
+    """
     upstream = upstream_jobs(job, kind)
-    ends = jobs.ended_runs(upstream, after=heard, since=job.trigger_set_at) if upstream else []
-    return max([heard, *(number for number, _ in ends)]), [run for _, run in ends if watches(job, kind, run)]
+    ends = jobs.ended_runs(upstream, after=heard, since=0) if upstream else []
+    heard = max([heard, *(number for number, _ in ends)])
+    news = [run for _, run in ends if watches(job, kind, run)]
+    if not listens:
+        until = math.inf if now is None else int(now * 1000)
+        news = [run for run in news if min(job.trigger_set_at, until) <= run.end_time <= until]
+    return heard, news
 
 
 def kept_entries(saved: Mapping[str, Any] | None, count: int) -> list[Entry]:
@@ -202,6 +229,18 @@ def kept_entries(saved: Mapping[str, Any] | None, count: int) -> list[Entry]:
     """
     entries = list(saved["triggers"]) if saved and "triggers" in saved else [dict(saved)] if saved else []
     return [dict(entries[index]) if index < len(entries) else {} for index in range(count)]
+
+
+def _with_history_before(entry: Entry, now: float) -> Entry:
+    """The entry without a future in its history, which there is when the clock has gone back."""
+    last = to_ms(datetime.fromtimestamp(now, UTC)) - 1
+    lines = entry.get("history", {})
+    if all(line["timestamp"] <= last for line in lines.values()):
+        return entry
+    return {
+        **entry,
+        "history": {name: {**line, "timestamp": min(line["timestamp"], last)} for name, line in lines.items()},
+    }
 
 
 def _line(now: float, description: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Condition, Policy
 from databricks_bridge.local.triggers.quartz import Quartz, parse_quartz
 
-_UNIT_SECONDS = {"MINUTES": 60, "HOURS": 3600, "DAYS": 86400, "WEEKS": 604800}
+UNIT_SECONDS = {"MINUTES": 60, "HOURS": 3600, "DAYS": 86400, "WEEKS": 604800}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def parse_start(trigger: Mapping[str, Any]) -> Kind:
     if config := trigger.get("table_update"):
         return TableUpdate(tuple(name.lower() for name in config["table_names"]), _policy(config))
     if config := trigger.get("periodic"):
-        return Periodic(timedelta(seconds=config["interval"] * _UNIT_SECONDS[config["unit"]]))
+        return Periodic(timedelta(seconds=config["interval"] * UNIT_SECONDS[config["unit"]]))
     if config := trigger.get("model"):
         name, aliases = (config.get("securable_name") or "").lower(), frozenset(config.get("aliases") or ())
         return Model(config["condition"], name, aliases, _policy({**config, "condition": None}))

@@ -18,19 +18,24 @@ _NAME = r"(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+)){0,2}"
 _READS = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME}(?:\s*,\s*{_NAME})*)", re.IGNORECASE)
 
 
-def with_views_resolved(layout: Layout, metastore: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The tables behind `names`, each once, in order. Raises CannotEvaluate for a view that cannot be followed."""
+def behind(layout: Layout, metastore: str, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tables behind `names` and the views among and behind them, each once, in order.
+
+    Raises CannotEvaluate for a view that cannot be followed.
+    """
     found: dict[str, None] = {}
+    views: dict[str, None] = {}
     for name in names:
-        for table in _tables_behind(layout, metastore, name, []):
+        for table in _tables_behind(layout, metastore, name, [], views):
             found[table] = None
-    return tuple(found)
+    return tuple(found), tuple(views)
 
 
-def _tables_behind(layout: Layout, metastore: str, name: str, above: list[str]) -> list[str]:
+def _tables_behind(layout: Layout, metastore: str, name: str, above: list[str], views: dict[str, None]) -> list[str]:
     file = view_file(layout.table_path(metastore, name))
     if not file.exists():
         return [name]
+    views[name] = None
     if name in above or len(above) > MOST_VIEWS:
         raise CannotEvaluate(f"the view {name} depends on more than {MOST_VIEWS} views, or on itself")
     try:
@@ -43,7 +48,7 @@ def _tables_behind(layout: Layout, metastore: str, name: str, above: list[str]) 
         parts = [part.strip("` \n\t").lower() for part in read.split(".")]
         whole = ".".join([*[catalog, namespace][: 3 - len(parts)], *parts])
         if _is_there(layout, metastore, whole):
-            tables += _tables_behind(layout, metastore, whole, [*above, name])
+            tables += _tables_behind(layout, metastore, whole, [*above, name], views)
     if not tables:
         raise CannotEvaluate(f"the view {name} reads no table of this metastore; only such views can be watched")
     return tables
