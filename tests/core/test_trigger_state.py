@@ -76,7 +76,6 @@ def test_C13_every_shape_of_triggers_is_read(shape: dict[str, Any], fires: list[
         (job({"triggers": [TABLES, FILES]}, {}, FAILED), TABLE, []),
         (job({"triggers": [TABLES, FILES]}, FAILED), FILE, []),
     ],
-    ids=str,
 )
 def test_why_no_run_may_come(answer: dict[str, Any], wanted: frozenset[str], found: list[tuple[str, bool]]) -> None:
     assert [(one.key, one.blocking) for one in findings(answer, wanted)] == found
