@@ -22,6 +22,8 @@ DONE, FAILED, USAGE = 0, 1, 2
 DEFAULT_FILE = "lab.yaml"
 STOP_SECONDS = 90.0
 _PAUSE_SECONDS = 0.1
+_LAST_SECONDS = 10.0
+"""What a process that has stopped may take to be gone, its threads and all."""
 _TAIL = 50
 
 
@@ -133,6 +135,7 @@ def _down(options: argparse.Namespace) -> int:
             raise BridgeError(f"pid {found.pid} of {found.home} does not end, not even by SIGKILL")
         print(f"killed pid {found.pid}, which did not stop in {options.timeout:g} s; a restart loses nothing")
         return DONE
+    _until(lambda: not _lives(found.pid), _LAST_SECONDS)
     print(f"stopped pid {found.pid}; {found.home} keeps everything")
     return DONE
 
@@ -240,6 +243,15 @@ def _health(rest: Rest) -> str:
 def _is(found: Found) -> bool:
     now = find(found.home)
     return now is not None and now.pid == found.pid
+
+
+def _lives(pid: int) -> bool:
+    """Whether the process, which has let go of its home, is still there; not this one, which may host the deployment."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return pid != os.getpid()
 
 
 def _until(done: Callable[[], bool], seconds: float) -> bool:
