@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -246,11 +247,15 @@ def _is(found: Found) -> bool:
 
 
 def _lives(pid: int) -> bool:
-    """Whether the process, which has let go of its home, is still there; not this one, which may host the deployment."""
+    """Whether the process, which has let go of its home, is still there: not this one, which may host the deployment, and
+    not one that has ended and only waits for its parent to ask.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    with suppress(OSError):  # no /proc here, or gone by now
+        return pid != os.getpid() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return pid != os.getpid()
 
 
