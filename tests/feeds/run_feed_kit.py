@@ -50,8 +50,8 @@ class Lab:
         bell, runs = self.wait()
         async with asyncio.timeout(20):
             while True:
-                listing = runs.list_runs(job_id=job_id, start_time_from_ms=from_ms, completed_only=True)
-                found = [run["run_id"] async for run in listing]
+                listing = runs.list_runs(job_id=job_id, start_time_from_ms=from_ms)
+                found = [run["run_id"] async for run in listing if not is_active(run)]
                 if len(found) >= count:
                     return found
                 await bell.rest(60)

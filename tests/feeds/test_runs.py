@@ -60,13 +60,12 @@ class Listing:
         *,
         job_id: int,
         start_time_from_ms: int,
-        completed_only: bool = False,
         end_time_from_ms: int | None = None,
     ) -> AsyncIterator[dict[str, Any]]:
         assert job_id == 7
         for one in sorted(self.runs, key=lambda one: (-one["start_time"], -one["run_id"])):
             over = one["state"]["life_cycle_state"] in ("TERMINATED", "SKIPPED")
-            if one["start_time"] < start_time_from_ms or (completed_only and not over):
+            if one["start_time"] < start_time_from_ms:
                 continue
             if end_time_from_ms is None or not over or one["end_time"] >= end_time_from_ms:
                 yield one

@@ -365,7 +365,6 @@ class FeedRuns:
         *,
         job_id: int,
         start_time_from_ms: int,
-        completed_only: bool = False,
         end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Run]:
         """As `Workspace.list_runs`; with `end_time_from_ms` without those that were over before, in the order of ends."""
@@ -375,5 +374,5 @@ class FeedRuns:
         else:
             found = [*job.ended(end_time_from_ms), *job.open.values()]
         for run in found:
-            if run["start_time"] >= start_time_from_ms and not (completed_only and run["run_id"] in job.open):
+            if run["start_time"] >= start_time_from_ms:
                 yield run

@@ -32,7 +32,6 @@ class Runs(Protocol):
         *,
         job_id: int,
         start_time_from_ms: int,
-        completed_only: bool = False,
         end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
         """Runs of the job, newest start first; with `end_time_from_ms` without those that were over before, in any order."""
@@ -53,12 +52,9 @@ class LiveRuns:
         *,
         job_id: int,
         start_time_from_ms: int,
-        completed_only: bool = False,
         end_time_from_ms: int | None = None,
     ) -> AsyncIterator[Mapping[str, Any]]:
-        listing = self.workspace.list_runs(
-            job_id=job_id, start_time_from_ms=start_time_from_ms, completed_only=completed_only
-        )
+        listing = self.workspace.list_runs(job_id=job_id, start_time_from_ms=start_time_from_ms)
         async for run in listing:
             over = outcome_of(run).ending is not Ending.ACTIVE
             if end_time_from_ms is None or not over or ended_at(run) >= end_time_from_ms:
