@@ -117,7 +117,7 @@ def test_F02_a_location_is_refused_and_never_joined_with_the_working_directory(
     for location in LOCATIONS:
         body = {"catalog_name": "main", "schema_name": "silver", "name": "theirs", "storage_location": location}
         for path, more, status in (
-            ("tables", {"table_type": "EXTERNAL", "data_source_format": "DELTA", "columns": []}, 501),
+            ("tables", {"table_type": "EXTERNAL", "data_source_format": "DELTA", "columns": []}, 404),
             ("volumes", {"volume_type": "EXTERNAL"}, 400),
         ):
             answer = httpx.post(f"{base}/{path}", json={**body, **more}, headers=headers)

@@ -51,7 +51,9 @@ def test_others_do_not_exist(ops: Any) -> None:
 
 
 def test_what_is_not_served_says_so(ops: Any) -> None:
-    from databricks.sdk.errors import NotImplemented as NotServed
+    from databricks.sdk.errors import NotFound
 
-    with pytest.raises(NotServed, match=r"No API found for 'POST /api/2.1/clusters/create'.*local stand-in"):
+    with pytest.raises(
+        NotFound, match=r"No API found for 'POST /api/2.1/clusters/create'.*does not serve changing clusters"
+    ):
         ops.clusters.create(spark_version="local", num_workers=1)

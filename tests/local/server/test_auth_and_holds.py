@@ -76,11 +76,11 @@ def test_a_service_principal_gets_a_token_that_expires(deployment: Deployment, m
 
 def test_an_unknown_route_says_so(deployment: Deployment) -> None:
     answer = get(deployment, "/api/2.0/pipelines/x", deployment.token("ops"))
-    assert answer.status_code == 501
+    assert answer.status_code == 404
     assert answer.json() == {
-        "error_code": "NOT_IMPLEMENTED",
-        "message": "No API found for 'GET /api/2.0/pipelines/x': this is a local stand-in, not Databricks, and does not "
-        "serve it.",
+        "error_code": "ENDPOINT_NOT_FOUND",
+        "message": "No API found for 'GET /api/2.0/pipelines/x': the local workspace, which is not Databricks, does not "
+        "serve pipelines.",
     }
     answer = get(deployment, "/favicon.ico", deployment.token("ops"))
     assert (answer.status_code, answer.json()["error_code"]) == (404, "ENDPOINT_NOT_FOUND")

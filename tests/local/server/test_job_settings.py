@@ -146,7 +146,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown upstream": ({"tasks": [notebook_task("a", depends_on=[{"task_key": "z"}])]}, "not another task"),
     "no notebook path": ({"tasks": [{"task_key": "a", "notebook_task": {}}]}, "notebook_path is missing"),
     "relative notebook path": ({"tasks": [{"task_key": "a", "notebook_task": {"notebook_path": "x"}}]}, "absolute"),
-    "another task kind": ({"tasks": [{"task_key": "a", "spark_jar_task": {}}]}, "not spark_jar_task"),
+    "another task kind": ({"tasks": [{"task_key": "a", "spark_jar_task": {}}]}, "does not run spark_jar_task"),
+    "an unknown task kind": (
+        {"tasks": [{"task_key": "a", "moon_task": {}}]},
+        "one of notebook_task, .*, not moon_task",
+    ),
     "two task kinds": (
         {"tasks": [notebook_task(condition_task={"op": "EQUAL_TO", "left": "", "right": ""})]},
         "must be of one kind",

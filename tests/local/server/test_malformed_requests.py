@@ -181,7 +181,7 @@ PINNED: list[tuple[int, str, str, dict[str, Any]]] = [
     (400, "DELETE", "/local/holds/99999999999999999999999", {}),
     (400, "POST", "/api/2.2/jobs/create", {"content": b'{"name": "\\ud800"}'}),
     (400, "POST", "/api/2.2/jobs/create", {"content": b"[" * 100_000}),
-    (501, "GET", "/api/2.2/jobs/list/", {}),
+    (404, "GET", "/api/2.2/jobs/list/", {}),
 ]  # fmt: skip
 
 

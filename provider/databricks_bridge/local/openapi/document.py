@@ -61,7 +61,7 @@ def document(workspace: Workspace) -> dict[str, Any]:
             "version": "1",
             "description": (
                 "What a local stand-in for a Databricks workspace serves. Arguments of a GET may also come as a JSON body. "
-                "Where GET is served for calls with JSON, HEAD may be too. What is not described here is answered 501."
+                "Where GET is served for calls with JSON, HEAD may be too. What is not described here is answered 404."
             ),
         },
         "servers": [{"url": workspace.host}],
@@ -147,7 +147,7 @@ def _request_body(operation: Operation, properties: Mapping[str, Schema], exampl
 
 
 def _answers(operation: Operation) -> dict[str, Any]:
-    """The answer that is a yes, and those that are a no: `4XX` with the API's own body, 501 for what is not served."""
+    """The answer that is a yes, and those that are a no: `4XX` with the API's own body."""
     good: dict[str, Any] = {"description": operation.summary}
     if operation.answer is not None:
         good["content"] = {operation.gives: {"schema": operation.answer}}
@@ -156,8 +156,7 @@ def _answers(operation: Operation) -> dict[str, Any]:
     if operation.tag == "pages":
         failed = {"description": "No, as a page"}
         return {"200": good, "303": {"description": "Another page"}, "4XX": failed}
-    not_served = {"description": "The local workspace does not serve it", "content": {JSON: {"schema": ref("Error")}}}
-    return {str(operation.status): good, "4XX": failed, "501": not_served}
+    return {str(operation.status): good, "4XX": failed}
 
 
 def _schemas() -> dict[str, Schema]:

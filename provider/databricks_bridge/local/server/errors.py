@@ -13,6 +13,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from databricks_bridge.local.layout import LeadsOutside
+from databricks_bridge.local.refusals import Area, words
+from databricks_bridge.local.refusals.api import family_of
+from databricks_bridge.local.refusals.model import HERE
 from databricks_bridge.local.server.responses import JSONResponse
 
 _NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ})
@@ -80,15 +83,12 @@ class NotFound(ApiError):
 
 
 class EndpointNotFound(ApiError):
-    """404: a path that is no API at all."""
+    """404: an address that this workspace does not serve, whether Databricks has it or not.
+
+    Never a 5xx: official clients try that again, for up to half a minute, and then drop the message.
+    """
 
     status, error_code = 404, "ENDPOINT_NOT_FOUND"
-
-
-class NotServedHere(ApiError):
-    """501: a path below `/api/` that this workspace does not serve, whether Databricks has it or not."""
-
-    status, error_code = 501, "NOT_IMPLEMENTED"
 
 
 def install(app: FastAPI) -> None:
@@ -118,9 +118,14 @@ async def _http_exception(request: Request, error: Exception) -> JSONResponse:
         path = request.scope["path"]
         asked = f"No API found for '{request.method} {path}'"
         if path.startswith("/api/"):
-            return response(NotServedHere(f"{asked}: this is a local stand-in, not Databricks, and does not serve it."))
+            return response(EndpointNotFound(f"{asked}: {_not_served(path)}."))
         return response(EndpointNotFound(asked))
     return JSONResponse({"error_code": "BAD_REQUEST", "message": str(error.detail)}, status_code=error.status_code)
+
+
+def _not_served(path: str) -> str:
+    family = family_of(path)
+    return words(Area.API, family) if family else f"{HERE} does not serve it"
 
 
 async def _not_valid(request: Request, error: Exception) -> JSONResponse:

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.refusals import Area, names
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Outcome, Phase, Run
@@ -109,10 +110,11 @@ def _python_params(job: Job, given: Arguments) -> tuple[str, ...]:
 
 def _submit(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     tasks = given.values.get("tasks")
-    if tasks is None and given.values.keys() & set(KINDS):
+    kinds = (*KINDS, *names(Area.TASK))
+    if tasks is None and given.values.keys() & set(kinds):
         # The form of API 2.0: one task, written at the top level; the official operators look for it by the run's name.
         name = given.text("run_name") or ""
-        legacy = (*KINDS, "timeout_seconds", "new_cluster", "existing_cluster_id", "libraries")
+        legacy = (*kinds, "timeout_seconds", "new_cluster", "existing_cluster_id", "libraries")
         key = name if _TASK_KEY.fullmatch(name) else "main"
         tasks = [{"task_key": key, **{name: given.values[name] for name in legacy if name in given.values}}]
     if not tasks:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from databricks_bridge.local.refusals import Area, names, words
 from databricks_bridge.local.runs.for_each import parsed_inputs
 from databricks_bridge.local.runs.plan import RUN_IF
 from databricks_bridge.local.runs.references import UnknownReference, check
@@ -59,11 +60,13 @@ def _checked_task(
     task: Settings, keys: frozenset[str], job_parameters: frozenset[str], *, iterates: bool = False
 ) -> Settings:
     key = task["task_key"]
-    kinds = [name for name in task if name.endswith("_task")]
+    kinds = [name for name in task if name.endswith(("_task", "_task_v2"))]
     served = [name for name in KINDS if not (iterates and name == "for_each_task")]
     for kind in kinds:
+        if kind in names(Area.TASK):
+            raise FeatureDisabled(f"Task {key}: {words(Area.TASK, kind)}; it runs {', '.join(served)}")
         if kind not in served:
-            raise FeatureDisabled(f"Task {key}: the local workspace runs {', '.join(served)}, not {kind}")
+            raise InvalidParameterValue(f"Task {key}: a task here is one of {', '.join(served)}, not {kind}")
     if not kinds:
         raise InvalidParameterValue(f"Task {key} has no task of its own; give a notebook_task")
     if len(kinds) > 1:

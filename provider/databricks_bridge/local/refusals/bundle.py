@@ -1,0 +1,7 @@
+"""Keys of a bundle in the lab file that are not served."""
+
+from __future__ import annotations
+
+from databricks_bridge.local.refusals.model import Area, Refusal, refusals
+
+REFUSALS: tuple[Refusal, ...] = refusals(Area.BUNDLE, {})
