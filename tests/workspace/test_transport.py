@@ -35,6 +35,14 @@ REFUSALS = [
     (401, "UNAUTHENTICATED", "who?", NotAuthenticated),
     (403, "PERMISSION_DENIED", "User x does not have View permissions on job 1", NotPermitted),
     (403, "403", "Invalid access token.", NotAuthenticated),
+    (403, "403", "Token is expiring within 30 seconds. (token expired)", NotAuthenticated),
+    (403, "PERMISSION_DENIED", "Invalid Token", NotAuthenticated),
+    (403, "403", "The access token has expired", NotAuthenticated),
+    (403, "PERMISSION_DENIED", "The page token is expired", NotPermitted),
+    (400, "BAD_REQUEST", "io.jsonwebtoken.ExpiredJwtException: JWT expired at 2026-01-01T00:00:00Z", NotAuthenticated),
+    (400, "INVALID_PARAMETER_VALUE", "Invalid token: idempotency_token is too long", WorkspaceError),
+    (400, "EXTERNAL_ACCESS_NOT_ALLOWED_FOR_TABLE", "no", NotPermitted),
+    (403, "EXTERNAL_ACCESS_DISABLED_ON_METASTORE", "off", NotPermitted),
     (404, "RESOURCE_DOES_NOT_EXIST", "gone", NotFound),
     (404, "ENDPOINT_NOT_FOUND", "No API found", BadAnswer),
     (409, "RESOURCE_CONFLICT", "busy", WorkspaceError),
@@ -55,6 +63,28 @@ async def test_a_refusal_is_its_own_error_and_is_not_tried_again(
         assert part in str(caught.value)
     assert time.pauses == []
     assert len(server.requests) == (2 if kind is NotAuthenticated else 1)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+async def test_details_decide_before_the_status(
+    server: Server, workspace: Workspace, login: Login, status: int
+) -> None:
+    """External data access is off: new credentials would change nothing, so none are asked for."""
+    reason = "UNITY_CATALOG_EXTERNAL_GENERATE_TABLE_CREDENTIALS_DENIED"
+    body = {"error_code": "UNAUTHENTICATED", "message": "denied", "details": [{"@type": "ErrorInfo", "reason": reason}]}
+    server.script = [json_answer(body, status)]
+    with pytest.raises(NotPermitted, match="external data access.*EXTERNAL USE SCHEMA.*via='sql'") as caught:
+        await workspace.post("/api/2.0/unity-catalog/temporary-table-credentials", {}, safe=True)
+    assert reason in str(caught.value)
+    assert "check the token" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("details", [None, "x", [], [None, 7, {"reason": None}], {"reason": "X"}])
+async def test_details_of_any_form_do_no_harm(server: Server, workspace: Workspace, details: object) -> None:
+    server.script = [json_answer({"error_code": "PERMISSION_DENIED", "message": "no", "details": details}, 403)]
+    with pytest.raises(NotPermitted, match="HTTP 403 PERMISSION_DENIED: no"):
+        await workspace.get("/x")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -31,8 +31,24 @@ _RETRYABLE_4XX = frozenset({408, 425})
 _RETRYABLE_CODES = frozenset({"COULD_NOT_ACQUIRE_LOCK"})
 _NO_SUCH_API = "ENDPOINT_NOT_FOUND"
 _DOES_NOT_EXIST = re.compile(r"\bdoes not exist\b", re.IGNORECASE)
-# A dead personal access token is answered 403, with this text and no code of its own.
-_DEAD_TOKEN = re.compile(r"\binvalid access token\b|\btoken (is|has) expired\b", re.IGNORECASE)
+# Databricks has no error code for a token that is dead or dies within seconds: it answers 403, or 400 from the login's own
+# library, and only the text says so. A page token that has expired is another thing.
+_DEAD_TOKEN = {
+    400: re.compile(r"ExpiredJwt|\bJWT (is |has )?expired\b|\b(invalid|expired) access token\b", re.IGNORECASE),
+    403: re.compile(
+        r"ExpiredJwt|\bJWT (is |has )?expired\b|\b(invalid|expired) (access )?token\b"
+        r"|(?<!page )\btoken (is |has )?(expired|expiring|invalid)\b",
+        re.IGNORECASE,
+    ),
+}
+# What Unity Catalog says, in the error code or in `details[].reason`, where external data access is off. Answered with any
+# of 400, 401 and 403: new credentials change nothing.
+_EXTERNAL_ACCESS = re.compile(r"EXTERNAL_(ACCESS|GENERATE|DATA_ACCESS|USE)")
+_EXTERNAL_ACCESS_ADVICE = (
+    "external data access is needed to read the table's log: a metastore admin enables it on the metastore "
+    "(external_access_enabled), and the catalog's owner grants EXTERNAL USE SCHEMA; or read the version another way, with "
+    "via='catalog' for a catalog-managed table or via='sql' and a warehouse"
+)
 _WHAT_TO_DO: dict[type[WorkspaceError], str] = {
     NotAuthenticated: "check the token or service principal of the Airflow connection",
     NotPermitted: "grant the right to the identity of the Airflow connection",
@@ -46,6 +62,16 @@ class Overloaded(Unavailable):
     def __init__(self, message: str, *, retry_after: float | None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """The parts of an error's body. `reasons` are the `reason` of its `details`; `known_form`: as Databricks writes errors."""
+
+    code: str | None
+    message: str
+    known_form: bool
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +89,8 @@ def read(answer: Answer, *, now: datetime, secrets: Iterable[str] = (), may_be_e
     text = answer.body.decode("utf-8", "replace")
     if 200 <= answer.status < 300:
         return {} if may_be_empty and not text.strip() else _json_object(answer, text)
-    code, message, ours = _error_parts(answer, text)
-    raise _error(answer, code, scrub(message, secrets), now, from_databricks=ours)
+    error = _error_parts(answer, text)
+    raise _error(answer, replace(error, message=scrub(error.message, secrets)), now)
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
@@ -123,33 +149,44 @@ def _kind(answer: Answer) -> str:
     return answer.headers.get("content-type", "an untyped body").split(";")[0]
 
 
-def _error_parts(answer: Answer, text: str) -> tuple[str | None, str, bool]:
-    """Code, message, and whether the body has the form that Databricks gives its errors."""
+def _error_parts(answer: Answer, text: str) -> _Refusal:
     if 300 <= answer.status < 400:
-        return None, f"a redirect to {answer.headers.get('location', 'nowhere')[:200]}", False
+        return _Refusal(None, f"a redirect to {answer.headers.get('location', 'nowhere')[:200]}", False)
     try:
         parsed = json.loads(text)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        return None, f"{_kind(answer)} instead of JSON", False
+        return _Refusal(None, f"{_kind(answer)} instead of JSON", False)
+    details = parsed.get("details")
     if isinstance(nested := parsed.get("error"), dict):
         # the Delta API of Unity Catalog: {"error": {"message", "type", "code"}}, the code being the HTTP status
         parsed = {"error_code": nested.get("type"), "message": nested.get("message")}
+        details = nested.get("details") or details
     code = parsed.get("error_code") or parsed.get("errorCode")
     form = code is not None or "message" in parsed
-    return (None if code is None else str(code)), str(parsed.get("message") or "no message"), form
+    message = str(parsed.get("message") or "no message")
+    return _Refusal(None if code is None else str(code), message, form, _reasons(details))
 
 
-def _error(answer: Answer, code: str | None, message: str, now: datetime, *, from_databricks: bool) -> BridgeError:
-    status = answer.status
-    said = f"{answer.where}: HTTP {status}{f' {code}' if code else ''}: {message}"
+def _reasons(details: Any) -> tuple[str, ...]:
+    """The reasons in an error's details (google.rpc.ErrorInfo)."""
+    found = details if isinstance(details, list) else []
+    return tuple(str(one["reason"]) for one in found if isinstance(one, dict) and one.get("reason"))
+
+
+def _error(answer: Answer, refusal: _Refusal, now: datetime) -> BridgeError:
+    status, code = answer.status, refusal.code
+    names = " ".join(name for name in (code, *refusal.reasons) if name)
+    said = f"{answer.where}: HTTP {status}{f' {names}' if names else ''}: {refusal.message}"
     if status == 429:
         return Throttled(said, retry_after=retry_after(answer.headers, now))
     if status >= 500 or status in _RETRYABLE_4XX or code in _RETRYABLE_CODES:
         return Overloaded(said, retry_after=retry_after(answer.headers, now))
-    kind = _kind_of_refusal(status, message)
-    if kind is NotFound and (not from_databricks or code == _NO_SUCH_API):
+    if _EXTERNAL_ACCESS.search(names):
+        return NotPermitted(f"{said}; {_EXTERNAL_ACCESS_ADVICE}", status=status, error_code=code)
+    kind = _kind_of_refusal(status, refusal.message)
+    if kind is NotFound and (not refusal.known_form or code == _NO_SUCH_API):
         # a gateway's 404 must not pass for "this run is gone"
         kind = BadAnswer
     advice = _WHAT_TO_DO.get(kind)
@@ -157,7 +194,7 @@ def _error(answer: Answer, code: str | None, message: str, now: datetime, *, fro
 
 
 def _kind_of_refusal(status: int, message: str) -> type[WorkspaceError]:
-    if status == 401 or (status == 403 and _DEAD_TOKEN.search(message)):
+    if status == 401 or (status in _DEAD_TOKEN and _DEAD_TOKEN[status].search(message)):
         return NotAuthenticated
     if status == 403:
         return NotPermitted
