@@ -73,7 +73,7 @@ async def test_details_decide_before_the_status(
     reason = "UNITY_CATALOG_EXTERNAL_GENERATE_TABLE_CREDENTIALS_DENIED"
     body = {"error_code": "UNAUTHENTICATED", "message": "denied", "details": [{"@type": "ErrorInfo", "reason": reason}]}
     server.script = [json_answer(body, status)]
-    with pytest.raises(NotPermitted, match="external data access.*EXTERNAL USE SCHEMA.*via='sql'") as caught:
+    with pytest.raises(NotPermitted, match=r"external data access.*EXTERNAL USE SCHEMA.*via='sql'") as caught:
         await workspace.post("/api/2.0/unity-catalog/temporary-table-credentials", {}, safe=True)
     assert reason in str(caught.value)
     assert "check the token" not in str(caught.value)
