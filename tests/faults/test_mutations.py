@@ -29,7 +29,7 @@ def test_it_still_applies_and_its_tests_are_there(copy: Path, path: Path) -> Non
 
 
 def patch(folder: Path, old: str, new: str) -> Mutation:
-    file = "databricks_bridge/core/protocol.py"
+    file = "databricks_bridge/core/steps.py"
     path = folder / "one.patch"
     lines = (ROOT / "provider" / file).read_text().splitlines(keepends=True)
     changed = [f"{new}\n" if line == f"{OPENED}\n" else line for line in lines]

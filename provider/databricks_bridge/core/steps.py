@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
-from databricks_bridge.core.acts import Act, Finish, Observation, RecordWritten, RunSeen
+from databricks_bridge.core.acts import Act, Finish, Observation, ReadRecord, RecordWritten, RunSeen
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.closing import refuse_closed
 from databricks_bridge.core.errors import ConsumerMismatch, TargetChanged
@@ -17,11 +18,36 @@ from databricks_bridge.core.record import Claim, Record
 T = TypeVar("T")
 
 
+class State(StrEnum):
+    """Who takes the next answer: the tables in `core.protocol` have one function for each."""
+
+    OPENED = "opened"
+    SURVEYED = "surveyed"
+    LOST = "lost"
+    UNDECIDED = "undecided"
+    RECHECKED = "rechecked"
+    VOIDABLE = "voidable"
+    RESTART = "restart"
+    WOKE = "woke"
+    LOOKED = "looked"
+    RECORDED = "recorded"
+    CLAIMED = "claimed"
+    FOUND = "found"
+    STARTED = "started"
+    ADOPTED = "adopted"
+    NOTED = "noted"
+    JUDGED = "judged"
+    TOLD = "told"
+    PROVED = "proved"
+    REPORTED = "reported"
+    REREAD = "reread"
+
+
 @dataclass(frozen=True)
 class Memory:
     """What the process knows between two acts: the record as last read or written, and who takes the answer."""
 
-    then: Continuation
+    then: State | Continuation
     record: Record | None = None
     seen: RunSeen | None = None
     ranges: tuple[Range, ...] = ()
@@ -30,6 +56,11 @@ class Memory:
 
 Step: TypeAlias = tuple[Memory, Act]
 Continuation: TypeAlias = Callable[[Plan, Memory, Observation, datetime], "Step"]
+
+
+def begin() -> Step:
+    """The first act of every process: read the record."""
+    return Memory(State.OPENED), ReadRecord()
 
 
 def check_owner(plan: Plan, record: Record) -> None:

@@ -1,0 +1,181 @@
+"""From the record to a claim: an open claim first, else poll, evaluate and claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from databricks_bridge.core import claims, pending, rebuild
+from databricks_bridge.core.acts import (
+    FindRun,
+    Finish,
+    GetRun,
+    Look,
+    Looked,
+    Observation,
+    Pause,
+    ReadRecord,
+    RecordRead,
+    RecordWritten,
+    RunFound,
+    StartRun,
+    Survey,
+    Surveyed,
+    Woke,
+    WriteRecord,
+)
+from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import ClaimUndecided, LedgerLost
+from databricks_bridge.core.policy import Hold, Policy, decide
+from databricks_bridge.core.positions import covers
+from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
+from databricks_bridge.core.steps import Continuation, Memory, State, Step, begin, check_owner, claim_of, expect
+
+TOKEN_TRUSTED = timedelta(hours=24)
+"""How long a repeated run-now is trusted to find its own run; after that the runs are searched first."""
+
+
+def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    record = expect(observation, RecordRead).record
+    if record is None:
+        return (Memory(State.LOOKED), Look(None)) if plan.around else (Memory(State.SURVEYED), Survey())
+    check_owner(plan, record)
+    if record.claim is None:
+        return Memory(State.LOOKED, record), Look(record)
+    if plan.around:
+        return _handed_out(record, record.claim)
+    return _resume(record, record.claim, now, entering=True)
+
+
+def _handed_out(record: Record, claim: Claim) -> Step:
+    return Memory(State.OPENED, record), Finish((), None, f"claimed {claim}", claim)
+
+
+def _surveyed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    if expect(observation, Surveyed).run_id is None:
+        return Memory(State.LOOKED), Look(None)
+    # A racer may have made its first start in between; only a record that is still not there was lost.
+    return Memory(State.LOST), ReadRecord()
+
+
+def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    if expect(observation, RecordRead).record is not None:
+        return _opened(plan, memory, observation, now)
+    raise LedgerLost(
+        f"there is no record of subscription {plan.spec.name!r}, but {plan.target} has runs that name it: the ledger was "
+        f"lost, this is no first start. Rebuild it from the runs: {rebuild.command(plan.spec.name, plan.target)}"
+    )
+
+
+def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = False) -> Step:
+    if claim.status is ClaimStatus.UNDECIDED:
+        raise ClaimUndecided(
+            f"nothing can tell whether {claim} of subscription {record.subscription!r} was processed by run "
+            f"{claim.run_id}; look at the target and resolve it: databricks-bridge claim resolve"
+        )
+    if claim.run_id is not None:
+        return Memory(State.JUDGED, record), GetRun(claim.run_id)
+    if all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+        record = claims.dropped(record, now)
+        return Memory(State.RESTART, record), WriteRecord(record)
+    if claim.not_before is not None and now < claim.not_before:
+        return Memory(State.WOKE, record), Pause(claim.not_before, "the last run of this claim never ran")
+    if entering:
+        return Memory(State.RECHECKED, record), Look(record)
+    return _start(record, claim, now)
+
+
+def _undecided(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    record, claim = claim_of(memory)
+    return _resume(record, claim, now)
+
+
+def _start(record: Record, claim: Claim, now: datetime) -> Step:
+    if timedelta(0) <= now - claim.created_at < TOKEN_TRUSTED:
+        return Memory(State.STARTED, record), StartRun(claim)
+    return Memory(State.FOUND, record), FindRun(claim)
+
+
+def _rechecked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """The sources of a claim that waited without a run may have become others by now."""
+    record, claim = claim_of(memory)
+    changed = pending.identity_changes(claim.ranges, expect(observation, Looked).findings)
+    if not changed:
+        return _start(record, claim, now)
+    return Memory(State.VOIDABLE, record, why=changed), FindRun(claim)
+
+
+def _voidable(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    run_id = expect(observation, RunFound).run_id
+    record, _ = claim_of(memory)
+    if run_id is not None:
+        return Memory(State.ADOPTED, record), GetRun(run_id)
+    record = claims.voided(record, memory.why, now)
+    return Memory(State.RESTART, record), WriteRecord(record)
+
+
+def _restart(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    return begin()
+
+
+def _woke(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, Woke)
+    return begin()
+
+
+def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    findings = expect(observation, Looked).findings
+    before = memory.record.watermarks if memory.record else {}
+    epoch = memory.record.epoch if memory.record else FIRST_EPOCH
+    settled = pending.settle(plan.spec, before, epoch, findings)
+    if settled.notes or pending.starts_somewhere(before, settled.watermarks):
+        # A transition of its own: what comes after is decided from the record as it is then, by every racer alike.
+        record = claims.started(plan, memory.record, settled, now)
+        return Memory(State.RESTART, record), WriteRecord(record)
+    passed = pending.passed_over(plan.spec, settled.watermarks, findings, now)
+    settled = replace(settled, watermarks=passed.watermarks, notes=passed.notes)
+    ranges = pending.ranges_of(plan.spec, settled.watermarks, findings)
+    policy = plan.spec.policy if plan.wait else Policy(condition=plan.spec.policy.condition)
+    claimed_at = memory.record.last_claimed_at if memory.record else None
+    decision = decide(policy, pending.changes_of(ranges, findings, now), claimed_at, now)
+    if not isinstance(decision, Hold):
+        record = claims.claimed(plan, memory.record, settled, ranges, now)
+        return Memory(State.CLAIMED, record), WriteRecord(record)
+    if settled.watermarks == before:
+        if plan.wait:
+            until = min(decision.until or now + plan.poll, now + plan.poll)
+            return Memory(State.WOKE, memory.record), Pause(until, decision.reason, looking=memory.record)
+        return memory, Finish((), None, decision.reason)
+    record = claims.started(plan, memory.record, settled, now)
+    return Memory(State.RECORDED, record, why=record.history[-1].what), WriteRecord(record)
+
+
+def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    if plan.wait:
+        return begin()
+    return memory, Finish((), None, f"recorded for {plan.spec.name}, without a run: {memory.why}")
+
+
+def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    record, claim = claim_of(memory)
+    return _handed_out(record, claim) if plan.around else _resume(record, claim, now)
+
+
+STATES: Mapping[State, Continuation] = {
+    State.OPENED: _opened,
+    State.SURVEYED: _surveyed,
+    State.LOST: _lost,
+    State.UNDECIDED: _undecided,
+    State.RECHECKED: _rechecked,
+    State.VOIDABLE: _voidable,
+    State.RESTART: _restart,
+    State.WOKE: _woke,
+    State.LOOKED: _looked,
+    State.RECORDED: _recorded,
+    State.CLAIMED: _claimed,
+}

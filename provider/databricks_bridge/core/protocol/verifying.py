@@ -1,0 +1,120 @@
+"""What the end of a run means for its claim: verify, commit, fail, block, or begin the next generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from databricks_bridge.core import claims
+from databricks_bridge.core.acts import (
+    AwaitRun,
+    Finish,
+    Observation,
+    Prove,
+    Proved,
+    ReadRecord,
+    RecordRead,
+    RecordWritten,
+    RunSeen,
+    WriteRecord,
+)
+from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import ClaimBlocked, LedgerError, RunFailed
+from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.positions import covers
+from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.steps import Continuation, Memory, State, Step, claim_of, done, expect
+
+READER_BEHIND = "BridgeReaderBehind"
+"""The exception by which a notebook says that its shared table does not have the version `end` yet."""
+
+
+def judge(plan: Plan, memory: Memory, seen: RunSeen, now: datetime) -> Step:
+    record, claim = claim_of(memory)
+    ending = seen.outcome.ending
+    if ending is Ending.ACTIVE:
+        # A repair begins with a new attempt; one that is ending after its claim failed was cancelled by us.
+        if claim.status is ClaimStatus.OPEN or seen.outcome.life_cycle == "TERMINATING":
+            return Memory(State.JUDGED, record), AwaitRun(seen.run_id)
+        record = claims.followed_again(record, now)
+        return Memory(State.NOTED, record, seen), WriteRecord(record)
+    if ending is Ending.SUCCEEDED:
+        if any(seen.parameters.get(name) != value for name, value in claim.parameters):
+            return give_up(record, seen.run_id, "succeeded, but with other parameters than its claim", now)
+        if plan.postcondition:
+            return Memory(State.PROVED, record, seen), Prove(claim, seen.run_id)
+        return Memory(State.REREAD, record, seen), ReadRecord()
+    if claim.status is ClaimStatus.BLOCKED:
+        raise ClaimBlocked(
+            f"{claim.failures} runs of {claim} failed, the last is {seen.run_id} ({seen.outcome}); subscription "
+            f"{record.subscription!r} starts no more until it is repaired in Databricks or resolved: "
+            "databricks-bridge claim resolve"
+        )
+    if ending is Ending.NOTHING_RAN or READER_BEHIND in seen.error:
+        why = seen.error if ending is Ending.FAILED else f"run {seen.run_id} never ran ({seen.outcome})"
+        record = claims.after_nothing_ran(plan, record, why, now)
+        return Memory(State.CLAIMED, record), WriteRecord(record)
+    if claim.status is ClaimStatus.OPEN:
+        record = claims.failed(plan, record, seen.outcome, now)
+        return Memory(State.REPORTED, record, seen), WriteRecord(record)
+    record = claims.after_failure(plan, record, now)
+    # Its ranges are as old as the first generation: begin again, so that the sources are looked at before run-now.
+    return Memory(State.RESTART, record), WriteRecord(record)
+
+
+def _proved(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """A success that its postcondition does not confirm is a failure like any other."""
+    proof = expect(observation, Proved)
+    record, _ = claim_of(memory)
+    assert memory.seen is not None
+    if proof.holds:
+        return Memory(State.REREAD, record, memory.seen), ReadRecord()
+    outcome = replace(memory.seen.outcome, ending=Ending.FAILED)
+    seen = replace(memory.seen, outcome=outcome, error=f"the postcondition does not hold: {proof.why}")
+    return judge(plan, Memory(State.JUDGED, record, seen), seen, now)
+
+
+def _reported(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    expect(observation, RecordWritten)
+    _, claim = claim_of(memory)
+    assert memory.seen is not None
+    more = (
+        "no more runs are started: repair it in Databricks or resolve the claim"
+        if claim.status is ClaimStatus.BLOCKED
+        else "the next try starts the next generation"
+    )
+    why = f": {memory.seen.error}" if memory.seen.error else ""
+    raise RunFailed(
+        f"run {memory.seen.run_id} of {claim.target} for {claim} failed ({memory.seen.outcome}){why}; {more}",
+        run_id=memory.seen.run_id,
+    )
+
+
+def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    record = expect(observation, RecordRead).record
+    _, claim = claim_of(memory)
+    assert memory.seen is not None
+    if record is None:
+        raise LedgerError(
+            f"the record of subscription {plan.spec.name!r} vanished while run {memory.seen.run_id} was followed"
+        )
+    if memory.record is not None and record.epoch != memory.record.epoch:
+        return memory, Finish((), memory.seen.run_id, f"{claim} belongs to an epoch that was ended meanwhile")
+    ours = record.claim is not None and record.claim.token == claim.token
+    if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+        return memory, Finish((), memory.seen.run_id, f"{claim} was committed by another process")
+    record = claims.committed(record, claim, memory.seen.run_id, now)
+    return Memory(done, record, memory.seen, claim.ranges), WriteRecord(record)
+
+
+def give_up(record: Record, run_id: int, why: str, now: datetime) -> Step:
+    record = claims.undecided(record, run_id, why, now)
+    return Memory(State.UNDECIDED, record), WriteRecord(record)
+
+
+STATES: Mapping[State, Continuation] = {
+    State.PROVED: _proved,
+    State.REPORTED: _reported,
+    State.REREAD: _reread,
+}
