@@ -13,6 +13,7 @@ from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.delta.model import LatestVersion, VersionSource
 from databricks_bridge.feeds.runs import LiveRuns, look_at_runs
 from databricks_bridge.feeds.shares import open_reader, reader_version
+from databricks_bridge.feeds.tables import Key, key_of
 from databricks_bridge.feeds.versions import source_of
 from databricks_bridge.workspace.client import Workspace
 
@@ -26,8 +27,8 @@ class Looker:
     def __init__(self, open_workspace: OpenWorkspace) -> None:
         self.open_workspace = open_workspace
         self._workspaces: dict[str, Workspace] = {}
-        self._tables: dict[tuple[str, str], VersionSource] = {}
-        self._gaps: dict[tuple[str, str, int, int], str | None] = {}
+        self._tables: dict[Key, VersionSource] = {}
+        self._gaps: dict[tuple[Key, int, int], str | None] = {}
         self._readers: dict[DeltaTable, VersionSource | None] = {}
         self._stack = AsyncExitStack()
 
@@ -69,7 +70,7 @@ class Looker:
         latest = await (await self._table(source)).latest(known)
         if known is not None and (latest is None or latest.version < known):
             # The name may belong to another table by now, in another place and with another id.
-            del self._tables[source.databricks_conn_id, source.table]
+            del self._tables[key_of(source)]
             latest = await (await self._table(source)).latest(known)
         if latest is None:
             return TableFinding(None, None, None)
@@ -87,13 +88,13 @@ class Looker:
         return None if reader is None else await reader_version(reader, latest)
 
     async def _gap(self, source: DeltaTable, known: int, to: int) -> str | None:
-        key = (source.databricks_conn_id, source.table, known, to)
+        key = (key_of(source), known, to)
         if key not in self._gaps:
             self._gaps[key] = await (await self._table(source)).gap(known, to)
         return self._gaps[key]
 
     async def _table(self, source: DeltaTable) -> VersionSource:
-        key = (source.databricks_conn_id, source.table)
+        key = key_of(source)
         if key not in self._tables:
             self._tables[key] = await source_of(await self.workspace(source.databricks_conn_id), source)
         return self._tables[key]

@@ -79,10 +79,10 @@ class Seat:
             await self._hub.workspaces.give_back(databricks_conn_id)
 
 
-class _NoneKept(dict[tuple[str, str], VersionSource]):
+class _NoneKept(dict[Key, VersionSource]):
     """Tables are kept by the seat. A looker drops its own entry to have a table opened anew; the feed does that itself."""
 
-    def __delitem__(self, key: tuple[str, str]) -> None:
+    def __delitem__(self, key: Key) -> None:
         return None
 
 

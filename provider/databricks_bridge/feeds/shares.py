@@ -31,7 +31,7 @@ OpenWorkspace = Callable[[str], Awaitable[Workspace]]
 _CATALOG = "/api/2.1/unity-catalog"
 _SHARES_MAX = 100
 """So many shares are looked into where the reader's catalog does not tell which it was made from."""
-_fine: WeakKeyDictionary[Workspace, set[tuple[str, str]]] = WeakKeyDictionary()
+_fine: WeakKeyDictionary[Workspace, set[DeltaTable]] = WeakKeyDictionary()
 
 
 async def check_readers(
@@ -44,11 +44,11 @@ async def check_readers(
     """
     fine = _fine.setdefault(consumer, set())
     for source in spec.sources:
-        if isinstance(source, DeltaTable) and source.read_as is not None and source.alias not in watermarks:
-            key = (f"{source.databricks_conn_id}:{source.table}", source.read_as)
-            if key not in fine:
-                await _check(workspace, consumer, source)
-                fine.add(key)
+        if not isinstance(source, DeltaTable) or source.read_as is None or source.alias in watermarks:
+            continue
+        if source not in fine:
+            await _check(workspace, consumer, source)
+            fine.add(source)
 
 
 async def open_reader(workspace: OpenWorkspace, source: DeltaTable) -> VersionSource | None:

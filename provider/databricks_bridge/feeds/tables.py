@@ -10,8 +10,9 @@ import asyncio
 import heapq
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
+from typing import Any, TypeAlias
 
 from databricks_bridge.core.errors import BridgeError, Unavailable
 from databricks_bridge.core.sources import DeltaTable
@@ -25,12 +26,19 @@ LOOKS_AT_ONCE = 32
 _ANSWERS_MAX = 64
 
 OpenSource = Callable[[], Awaitable[VersionSource]]
-Key = tuple[str, str, str | None, str | None, str | None]
+Key: TypeAlias = tuple[Any, ...]
+
+_NOT_ASKED = frozenset({"alias", "start", "read_as", "reader_profile", "reader_conn_id", "reader_warehouse"})
+"""What a subscription makes of the answer. A field that is new to us decides the answer until it is named here."""
+_ASKED = tuple(one.name for one in fields(DeltaTable) if one.name not in _NOT_ASKED)
 
 
 def key_of(table: DeltaTable) -> Key:
-    """What makes two tables one poll: who is asked for what, and how; not under which alias."""
-    return (table.databricks_conn_id, table.table, table.via, table.profile, table.warehouse)
+    """What makes two tables one poll: who is asked for what, and how; not under which alias.
+
+    :param table: the source as its author wrote it.
+    """
+    return tuple(getattr(table, name) for name in _ASKED)
 
 
 @dataclass(eq=False, slots=True)
