@@ -31,7 +31,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A catalog of Delta tables that is a folder: schema.table exists where root/schema/table/_delta_log exists.
+ * A catalog of Delta tables that is a folder: schema.table exists where root/schema/table/_delta_log holds a commit or a
+ * checkpoint.
  *
  * <p>It keeps no state of its own, so other processes may make, change and drop tables by writing files. Delta's own
  * catalog works only as Spark's session catalog; each call therefore registers the table's location there, under a
@@ -69,7 +70,11 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public boolean tableExists(Identifier table) {
-    return isPlain(table) && Files.isDirectory(folder(table).resolve("_delta_log"));
+    if (!isPlain(table) || !FirstWrites.isTable(folder(table))) {
+      return false;
+    }
+    // Between the first commit and its end, Delta registers the table itself.
+    return !FirstWrites.isUnderWay(folder(table)) || delta().tableExists(known(table));
   }
 
   @Override
@@ -102,27 +107,37 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   @Override
   public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return delta().createTable(registeredNew(table), columns, partitions, located(table, properties));
+    Identifier made = registeredNew(table);
+    Map<String, String> all = located(table, properties);
+    try (FirstWrites.UnderWay write = FirstWrites.begin(folder(table))) {
+      return delta().createTable(made, columns, partitions, all);
+    }
   }
 
   @Override
   public Table createTable(Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return delta().createTable(registeredNew(table), schema, partitions, located(table, properties));
+    Identifier made = registeredNew(table);
+    Map<String, String> all = located(table, properties);
+    try (FirstWrites.UnderWay write = FirstWrites.begin(folder(table))) {
+      return delta().createTable(made, schema, partitions, all);
+    }
   }
 
   @Override
   public StagedTable stageCreate(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return delta().stageCreate(registeredNew(table), columns, partitions, located(table, properties));
+    return FirstWrites.staged(
+        delta().stageCreate(registeredNew(table), columns, partitions, located(table, properties)), folder(table));
   }
 
   @Override
   public StagedTable stageCreate(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return delta().stageCreate(registeredNew(table), schema, partitions, located(table, properties));
+    return FirstWrites.staged(
+        delta().stageCreate(registeredNew(table), schema, partitions, located(table, properties)), folder(table));
   }
 
   @Override
@@ -143,14 +158,16 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   public StagedTable stageCreateOrReplace(
       Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchNamespaceException {
-    return delta().stageCreateOrReplace(registeredNew(table), columns, partitions, located(table, properties));
+    return FirstWrites.staged(
+        delta().stageCreateOrReplace(registeredNew(table), columns, partitions, located(table, properties)), folder(table));
   }
 
   @Override
   public StagedTable stageCreateOrReplace(
       Identifier table, StructType schema, Transform[] partitions, Map<String, String> properties)
       throws NoSuchNamespaceException {
-    return delta().stageCreateOrReplace(registeredNew(table), schema, partitions, located(table, properties));
+    return FirstWrites.staged(
+        delta().stageCreateOrReplace(registeredNew(table), schema, partitions, located(table, properties)), folder(table));
   }
 
   @Override
@@ -176,11 +193,33 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
       throws NoSuchTableException, TableAlreadyExistsException {
     refuseWhereReadOnly();
     registeredExisting(table);
-    if (tableExists(renamed) || viewExists(renamed)) {
-      throw new TableAlreadyExistsException(renamed);
+    Identifier target = renamedTo(renamed);
+    if (tableExists(target) || viewExists(target)) {
+      throw new TableAlreadyExistsException(target);
     }
-    Folders.move(folder(table), folder(renamed));
+    FirstWrites.clear(folder(target));
+    Folders.move(folder(table), folder(target));
     forget(table);
+    forget(target);
+  }
+
+  /** Where a table or view goes: the name that RENAME TO gives may begin with this catalog's. */
+  private Identifier renamedTo(Identifier given) {
+    String[] namespace = given.namespace();
+    boolean full = namespace.length == 2 && namespace[0].equalsIgnoreCase(name);
+    Identifier target = full ? Identifier.of(new String[] {namespace[1]}, given.name()) : given;
+    if (target.namespace().length == 2) {
+      throw new UnsupportedOperationException(
+          "RENAME TO " + target + ": a table or view stays in its catalog, which is " + name);
+    }
+    if (!isPlain(target)) {
+      throw new IllegalArgumentException("Not a name of a table or view: " + target);
+    }
+    if (!namespaceExists(target.namespace())) {
+      throw new IllegalArgumentException(
+          "[SCHEMA_NOT_FOUND] RENAME TO " + target + ": there is no schema " + target.namespace()[0] + " in " + name);
+    }
+    return target;
   }
 
   @Override
@@ -240,7 +279,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
     refuseWhereReadOnly();
     Path schema = existing(namespace);
-    if (!cascade && Folders.children(schema).findAny().isPresent()) {
+    if (!cascade && listTables(namespace).length + listViews(namespace).length > 0) {
       throw new NonEmptyNamespaceException(namespace);
     }
     for (Identifier table : listTables(namespace)) {
@@ -308,10 +347,11 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     if (!viewExists(view)) {
       throw new NoSuchViewException(view);
     }
-    if (viewExists(renamed) || tableExists(renamed)) {
-      throw new ViewAlreadyExistsException(renamed);
+    Identifier target = renamedTo(renamed);
+    if (viewExists(target) || tableExists(target)) {
+      throw new ViewAlreadyExistsException(target);
     }
-    Folders.move(viewFile(view), viewFile(renamed));
+    Folders.move(viewFile(view), viewFile(target));
   }
 
   private void refuseWhereReadOnly() {
@@ -339,13 +379,16 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     if (!isPlain(table)) {
       throw new IllegalArgumentException("Not a table name: " + table.name());
     }
+    if (viewExists(table)) {
+      throw new IllegalArgumentException("[TABLE_OR_VIEW_ALREADY_EXISTS] " + table + " is a view");
+    }
+    FirstWrites.clear(folder(table));
     return registered(table);
   }
 
   /** The table's name in the session catalog, where it is registered if and only if its folder exists. */
   private Identifier registered(Identifier table) {
-    String database = name + "__" + Folders.lower(table.namespace()[0]) + "__" + Integer.toHexString(root.hashCode());
-    Identifier known = Identifier.of(new String[] {database}, Folders.lower(table.name()));
+    Identifier known = known(table);
     synchronized (REGISTRATION) {
       try {
         SupportsNamespaces databases = (SupportsNamespaces) delta();
@@ -365,6 +408,11 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
       }
     }
     return known;
+  }
+
+  private Identifier known(Identifier table) {
+    String database = name + "__" + Folders.lower(table.namespace()[0]) + "__" + Integer.toHexString(root.hashCode());
+    return Identifier.of(new String[] {database}, Folders.lower(table.name()));
   }
 
   private Map<String, String> located(Identifier table, Map<String, String> properties) {
