@@ -16,7 +16,7 @@ from obstore.store import MemoryStore
 
 from databricks_bridge.core.errors import LedgerError, WriteLost
 from databricks_bridge.core.record import Record
-from databricks_bridge.ledgers.object_store import CHECK, HINT, ObjectStoreKeep, ObjectStoreLedger, name_of
+from databricks_bridge.ledgers.object_store import CHECK, HINT, ObjectStoreKeep, ObjectStoreLedger, name_of, open_url
 from databricks_bridge.ledgers.objects import StoreObjects
 from tests.core.builders import NOW, at
 from tests.ledgers.keeps import Counted, in_folder, in_memory
@@ -374,3 +374,20 @@ def test_writers_that_are_killed_lose_nothing_that_they_were_told_is_written(tmp
     revisions = [one.revision for one in entries]
     assert revisions == list(range(revisions[0], record.revision + 1))
     asyncio.run(in_folder(tmp_path).write(record.after(NOW, "after all")))
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("abfss://box@acct.dfs.core.windows.net/a/b", "https://acct.blob.core.windows.net"),
+        ("abfss://box@acct.dfs.core.chinacloudapi.cn/a/b", "https://acct.blob.core.chinacloudapi.cn"),
+        ("s3://box/a/b", "https://s3.cn-northwest-1.amazonaws.com.cn"),
+    ],
+)
+def test_a_ledger_is_opened_in_the_cloud_that_its_address_names(
+    monkeypatch: pytest.MonkeyPatch, url: str, endpoint: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "cn-northwest-1")
+    store = open_url(url)
+    assert store.config["endpoint"] == endpoint
+    assert store.prefix == "a/b"

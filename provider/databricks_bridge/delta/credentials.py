@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.errors import BadAnswer
+from databricks_bridge.core.storage_urls import s3_endpoint
 from databricks_bridge.delta.locations import Kind, Location
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def open_store(location: Location, answer: dict[str, Any], *, until: datetime, r
             location.bucket,
             prefix=prefix,
             region=region,
+            **({"endpoint": s3_endpoint(region)} if region and "AWS_ENDPOINT_URL" not in os.environ else {}),
             client_options={**_CLIENT, "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"},
             retry_config=_RETRY,
             credential_provider=_fixed(
@@ -64,6 +66,7 @@ def open_store(location: Location, answer: dict[str, Any], *, until: datetime, r
             location.bucket,
             prefix=prefix,
             account_name=location.account,
+            endpoint=location.endpoint,
             client_options=_CLIENT,
             retry_config=_RETRY,
             credential_provider=_fixed({**secret, "expires_at": until}),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -110,13 +111,17 @@ class Files:
 
     def reader(self, path: str) -> io.RawIOBase:
         """A blocking file object that reads ranges; for libraries that want one, in a thread of their own."""
-        return _RangeReader(self._store, path)
+        return _RangeReader(self._store, path, f"reading {path} of {self.where}")
 
 
 class _RangeReader(io.RawIOBase):
-    def __init__(self, store: ObjectStore, path: str) -> None:
-        self._store, self._path = store, path
-        self._size, self._at = int(store.head(path)["size"]), 0
+    """Raises our errors, which a library that reads passes on as they are."""
+
+    def __init__(self, store: ObjectStore, path: str, doing: str) -> None:
+        self._store, self._path, self._doing = store, path, doing
+        self._at = 0
+        with self._translated():
+            self._size = int(store.head(path)["size"])
 
     def readable(self) -> bool:
         return True
@@ -135,9 +140,17 @@ class _RangeReader(io.RawIOBase):
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
         if end <= self._at:
             return b""
-        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
+        with self._translated():
+            content = bytes(self._store.get_range(self._path, start=self._at, end=end))
         self._at += len(content)
         return content
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except _store_errors() as error:
+            raise translate(error, self._doing) from None
 
 
 def _store_errors() -> tuple[type[Exception], ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from databricks_bridge.core.errors import InvalidArgument, NotFound, NotPermitted
+from databricks_bridge.core.storage_urls import azure_blob_endpoint, unaddressable
 from databricks_bridge.delta.names import LOG
 
 if TYPE_CHECKING:
@@ -41,12 +42,16 @@ _SCHEMES = {
 
 @dataclass(frozen=True)
 class Location:
-    """A table's folder. `bucket` is the bucket or container, `account` Azure's storage account; both "" for files."""
+    """A table's folder. `bucket` is the bucket or container, "" for files.
+
+    `account` and `endpoint` are Azure's storage account and its Blob endpoint in the cloud that the location names.
+    """
 
     kind: Kind
     bucket: str
     account: str
     path: str
+    endpoint: str = ""
 
 
 def is_location(text: str) -> bool:
@@ -55,7 +60,10 @@ def is_location(text: str) -> bool:
 
 
 def parse_location(text: str) -> Location:
-    """The folder that a storage URL or an absolute path names. Raises InvalidArgument for a scheme we cannot read."""
+    """The folder that a storage URL or an absolute path names.
+
+    Raises InvalidArgument for a scheme that cannot be read, and for a path that no object store client can address.
+    """
     if text.startswith("/"):
         return Location(Kind.FILE, "", "", text)
     scheme, _, rest = text.partition(":")
@@ -66,10 +74,29 @@ def parse_location(text: str) -> Location:
     authority, slash, path = rest.removeprefix("//").partition("/")
     if kind is Kind.FILE:
         return Location(kind, "", "", _existing(f"{slash}{path}"))
-    bucket, _, host = authority.rpartition("@") if kind is Kind.AZURE else (authority, "", "")
-    if not bucket:
+    bucket, at, host = authority.partition("@") if kind is Kind.AZURE else (authority, "@", "")
+    if not bucket or not at:
         raise InvalidArgument(f"the storage location {text!r} names no bucket or container")
-    return Location(kind, bucket, host.partition(".")[0], path.strip("/"))
+    folder = _addressable(text, path)
+    if kind is not Kind.AZURE:
+        return Location(kind, bucket, "", folder)
+    azure = azure_blob_endpoint(host)
+    if azure is None:
+        raise InvalidArgument(
+            f"the storage location {text!r} names the host {host!r}, which is not account.dfs.SUFFIX; credentials are sent "
+            "to no other host than the location's"
+        )
+    account, endpoint = azure
+    return Location(kind, bucket, account, folder, endpoint)
+
+
+def _addressable(text: str, path: str) -> str:
+    if odd := unaddressable(path):
+        raise InvalidArgument(
+            f"the storage location {text!r} has {odd} in its path, which the object store client cannot address; move the "
+            "table to a plain path, or read its version by SQL (via='sql')"
+        )
+    return path.removesuffix("/")
 
 
 def _existing(path: str) -> str:

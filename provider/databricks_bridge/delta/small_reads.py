@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies
 
+from databricks_bridge.core.storage_urls import s3_endpoint
+
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
@@ -86,7 +88,7 @@ class SmallReads:
         import aiohttp
         from yarl import URL
 
-        base = os.environ.get("AWS_ENDPOINT_URL") or f"https://s3.{self._region}.amazonaws.com"
+        base = os.environ.get("AWS_ENDPOINT_URL") or s3_endpoint(self._region)
         target = quote(f"/{self._place}/{path}", safe="/-_.~")
         host = urlsplit(base)
         signed = {"host": host.netloc, "range": f"bytes={start}-{end - 1}", "x-amz-content-sha256": _EMPTY}

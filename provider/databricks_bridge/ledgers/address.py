@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.core.storage_urls import azure_blob_endpoint, unaddressable
 
 if TYPE_CHECKING:
     from databricks_bridge.ledgers.protocol import Keep, Ledger
@@ -25,7 +26,6 @@ KNOWN = (
     "file:///folder or control-table:conn_id/warehouse_id/catalog.schema"
 )
 _CONTROL = "control-table:"
-_ABFSS = re.compile(r"[^@/]+@[^@/.]+\.[^@/]+")
 _SCHEMA = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
@@ -84,10 +84,15 @@ def parse_address(text: object) -> Address:
         if url.netloc or not url.path.strip("/"):
             raise InvalidArgument(f"ledger {text!r} names no folder; write it absolute, as in file:///srv/ledger")
     elif url.scheme == "abfss":
-        if not _ABFSS.fullmatch(url.netloc):
-            raise InvalidArgument(f"ledger {text!r}: write abfss://container@account.dfs.core.windows.net/path")
+        container, _, host = url.netloc.rpartition("@")
+        if not container or ":" in container or azure_blob_endpoint(host) is None:
+            raise InvalidArgument(
+                f"ledger {text!r}: write abfss://container@account.dfs.core.windows.net/path, or the host of another Azure cloud"
+            )
     elif url.scheme not in ("s3", "gs") or not url.netloc:
         raise InvalidArgument(f"ledger is {text!r}; give one of {KNOWN}")
+    if url.scheme != "file" and (odd := unaddressable(url.path.removeprefix("/"))):
+        raise InvalidArgument(f"ledger {text!r} has {odd} in its path, which the object store client cannot address")
     return ObjectStoreAddress(text.rstrip("/"))
 
 

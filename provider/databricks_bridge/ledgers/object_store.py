@@ -18,6 +18,7 @@ from typing import Any
 
 from databricks_bridge.core.errors import LedgerError
 from databricks_bridge.core.record import Record, record_from_json
+from databricks_bridge.core.storage_urls import azure_blob_endpoint, s3_endpoint
 from databricks_bridge.ledgers.objects import AlreadyThere, Found, Objects, StoreObjects
 from databricks_bridge.ledgers.protocol import Entry, follows, lost
 
@@ -177,6 +178,9 @@ class ObjectStoreLedger:
             log.warning("revision %s is written, but not all is tidy: %s", revision, error)
 
 
+_S3_ENDPOINTS = {"AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}
+
+
 class ObjectStoreKeep:
     """All subscriptions below one URL: `s3://bucket/prefix`, `gs://`, `abfss://`, `file:///folder`.
 
@@ -205,17 +209,26 @@ def open_url(url: str, *, make: bool = True) -> Any:
     """The obstore store at this URL; a local folder is made when it is missing, unless `make` is False."""
     from urllib.parse import unquote, urlsplit
 
-    from obstore.store import LocalStore, from_url
+    from obstore.store import AzureStore, LocalStore, from_url
 
-    if url.startswith("file:"):
-        return LocalStore(unquote(urlsplit(url).path) or "/", mkdir=make)
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return LocalStore(unquote(parts.path) or "/", mkdir=make)
     plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
-    return from_url(
-        url,
-        client_options={
+    options: dict[str, Any] = {
+        "client_options": {
             "connect_timeout": timedelta(seconds=10),
             "timeout": timedelta(seconds=30),
             **({"allow_http": True} if plain else {}),
         },
-        retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
-    )
+        "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
+    }
+    if parts.scheme == "abfss" and (azure := azure_blob_endpoint(parts.hostname or "")):
+        # obstore takes the account from the URL and sends it to the public cloud, whatever the URL's host
+        account, endpoint = azure
+        prefix = unquote(parts.path).strip("/") or None
+        return AzureStore(parts.username, prefix=prefix, account_name=account, endpoint=endpoint, **options)
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+    if parts.scheme == "s3" and region.startswith("cn-") and not os.environ.keys() & _S3_ENDPOINTS:
+        options["endpoint"] = s3_endpoint(region)
+    return from_url(url, **options)
