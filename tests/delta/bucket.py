@@ -51,8 +51,12 @@ class Bucket:
         if not content:
             return web.Response(status=416)
         part = content[request.http_range]
-        end = len(part) - 1
-        return web.Response(status=206, body=part, headers=headers | {"Content-Range": f"bytes 0-{end}/{len(content)}"})
+        start = request.http_range.start
+        return web.Response(
+            status=206,
+            body=part,
+            headers=headers | {"Content-Range": f"bytes {start}-{start + len(part) - 1}/{len(content)}"},
+        )
 
     def _list(self, query: Any) -> web.Response:
         after = query.get("continuation-token") or query.get("start-after", "")

@@ -45,7 +45,7 @@ def open_store(location: Location, answer: dict[str, Any], *, until: datetime, r
             location.bucket,
             prefix=prefix,
             region=region,
-            **({"endpoint": s3_endpoint(region)} if region and "AWS_ENDPOINT_URL" not in os.environ else {}),
+            endpoint=os.environ.get("AWS_ENDPOINT_URL") or (s3_endpoint(region) if region else None),
             client_options={**_CLIENT, "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"},
             retry_config=_RETRY,
             credential_provider=_fixed(
