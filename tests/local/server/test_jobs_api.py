@@ -142,9 +142,11 @@ def test_trigger_state_is_shown_only_when_asked_for(api: Api) -> None:
     assert shown["trigger_state"]["pause_status"] == "UNPAUSED"
 
 
-def test_unknown_fields_are_kept(api: Api) -> None:
-    job_id = api.post("create", name="j", something_new={"a": 1})["job_id"]
-    assert api.get("get", job_id=job_id)["settings"]["something_new"] == {"a": 1}
+def test_unknown_fields_are_ignored_as_databricks_ignores_them(api: Api) -> None:
+    job_id = api.post("create", name="j", something_new={"a": 1}, queue={"enabled": True, "newer": 1})["job_id"]
+    settings = api.get("get", job_id=job_id)["settings"]
+    assert "something_new" not in settings
+    assert settings["queue"] == {"enabled": True}
 
 
 def test_settings_that_cannot_work_are_refused_and_nothing_is_made(ops: Any, api: Api) -> None:

@@ -93,7 +93,7 @@ def test_notebook_params_go_over_base_parameters(api: Api, notebooks: Notebooks,
     [
         ({"notebook_params": {"a": "1"}}, "give job_parameters, not notebook_params"),
         ({"jar_params": ["a"]}, "jar_params cannot be given"),
-        ({"job_parameters": {"a": 1}}, "must map strings to strings"),
+        ({"job_parameters": {"a": 1}}, "job_parameters.a must be text, not a number"),
         ({"job_parameters": {"a": "{{job.nothing}}"}}, "job.nothing"),
         ({"idempotency_token": "t" * 65}, "at most 64 characters, not 65"),
         ({"only": ["nowhere"]}, "has no task nowhere"),

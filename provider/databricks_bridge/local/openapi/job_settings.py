@@ -14,6 +14,7 @@ from databricks_bridge.local.openapi.model import (
     texts_by_name,
     whole,
 )
+from databricks_bridge.local.request_fields.schema import schema_of
 from databricks_bridge.local.runs.plan import RUN_IF
 from databricks_bridge.local.runs.work import OPERATORS
 from databricks_bridge.local.triggers.model import EVENTS
@@ -140,8 +141,11 @@ def settings() -> dict[str, Schema]:
         "timeout_seconds": whole(0, 10**6),
         "queue": fields(enabled=flag()),
         "tags": texts_by_name(),
-        "email_notifications": anything(),
-        "webhook_notifications": anything(),
+        "description": text(),
+        "email_notifications": schema_of("jobs.JobEmailNotifications"),
+        "webhook_notifications": schema_of("jobs.WebhookNotifications"),
+        "notification_settings": schema_of("jobs.JobNotificationSettings"),
+        "health": schema_of("jobs.JobsHealthRules"),
         "job_clusters": listing(anything()),
         "run_as": fields(user_name=text()),
     }

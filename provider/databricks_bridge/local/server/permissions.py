@@ -31,12 +31,14 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.put("/{kind}/{object_id}")
     async def put(kind: str, object_id: str, request: Request) -> Body:
         job = _job(workspace, kind, object_id)
-        return _changed(workspace, job, {}, await read(request))
+        return _changed(workspace, job, {}, await read(request, "PUT access"))
 
     @routes.patch("/{kind}/{object_id}")
     async def patch(kind: str, object_id: str, request: Request) -> Body:
         job = _job(workspace, kind, object_id)
-        return _changed(workspace, job, _kept(workspace).get(job) or _owner(workspace), await read(request))
+        return _changed(
+            workspace, job, _kept(workspace).get(job) or _owner(workspace), await read(request, "PUT access")
+        )
 
     @routes.get("/{kind}/{object_id}/permissionLevels")
     async def levels(kind: str, object_id: str) -> Body:

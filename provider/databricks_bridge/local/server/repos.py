@@ -60,7 +60,7 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.post("")
     async def create(request: Request) -> JSONResponse:
-        return JSONResponse(await folders.create(await read(request)))
+        return JSONResponse(await folders.create(await read(request, "POST repos")))
 
     @routes.get("")
     async def listing(request: Request) -> JSONResponse:
@@ -76,7 +76,7 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.patch("/{repo_id}")
     @routes.patch("//{repo_id}")
     async def update(repo_id: int, request: Request) -> JSONResponse:
-        return JSONResponse(await folders.update(repo_id, await read(request)))
+        return JSONResponse(await folders.update(repo_id, await read(request, "PATCH repos")))
 
     @routes.delete("/{repo_id}")
     @routes.delete("//{repo_id}")

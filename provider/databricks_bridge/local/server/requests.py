@@ -15,6 +15,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.request_fields.check import WrongType, checked
+from databricks_bridge.local.request_fields.declaration import declaration
 from databricks_bridge.local.server.errors import InvalidParameterValue, MalformedRequest
 from databricks_bridge.local.server.responses import JSONResponse
 
@@ -97,15 +99,28 @@ class Arguments:
 Handler = Callable[[Workspace, Arguments], Mapping[str, Any]]
 
 
-async def read(request: Request) -> Arguments:
-    """Raises MalformedRequest for a body that is not a JSON object, or too large."""
+async def read(request: Request, call: str | None = None) -> Arguments:
+    """The query and the body as one.
+
+    :param call: one of the declared calls, against which the body is checked; what is not declared is left out then.
+    :raises MalformedRequest: for a body that is not a JSON object, too large, or has a field of a wrong type.
+    """
     values: dict[str, Any] = dict(request.query_params)
     body = await request.body() if _BODY_HEADERS & {name for name, _ in request.scope["headers"]} else b""
     if len(body) > LARGEST_BODY_BYTES:
         raise MalformedRequest(f"Could not parse request object: the body is over {LARGEST_BODY_BYTES // 2**20} MiB")
     if body:
-        values.update(_object(body))
+        values.update(_typed(call, _object(body)))
     return Arguments(values)
+
+
+def _typed(call: str | None, body: dict[str, Any]) -> dict[str, Any]:
+    if call is None or call not in declaration().calls:
+        return body
+    try:
+        return checked(call, body)
+    except WrongType as error:
+        raise MalformedRequest(f"Could not parse request object: {error}") from None
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -138,12 +153,14 @@ def api_router(workspace: Workspace, routes: Mapping[tuple[str, str], Handler], 
     router = APIRouter()
     for version in versions:
         for (method, path), handler in routes.items():
-            router.add_route(f"/api/{version}/{path}", _endpoint(workspace, handler), methods=[method])
+            router.add_route(
+                f"/api/{version}/{path}", _endpoint(workspace, handler, f"{method} {path}"), methods=[method]
+            )
     return router
 
 
-def _endpoint(workspace: Workspace, handler: Handler) -> Callable[[Request], Any]:
+def _endpoint(workspace: Workspace, handler: Handler, call: str) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> JSONResponse:
-        return JSONResponse(handler(workspace, await read(request)))
+        return JSONResponse(handler(workspace, await read(request, call)))
 
     return endpoint

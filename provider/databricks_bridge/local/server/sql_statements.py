@@ -30,7 +30,7 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.post("")
     @routes.post("/")
     async def execute(request: Request) -> JSONResponse:
-        given = await read(request)
+        given = await read(request, "POST sql/statements")
         seconds = _wait_seconds(given)
         cancels = _one_of(given, "on_wait_timeout", "CONTINUE", "CANCEL") == "CANCEL"
         if cancels and seconds == 0:

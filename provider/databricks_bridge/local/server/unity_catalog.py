@@ -58,21 +58,28 @@ def router(workspace: Workspace) -> APIRouter:
     """Catalogs, schemas, volumes, tables, shares, the metastore summary and temporary credentials."""
     routes = APIRouter(prefix="/api")
     for (method, path), collection in _COLLECTIONS.items():
-        routes.add_api_route(f"/{path}", _of_collection(workspace, collection), methods=[method])
+        routes.add_api_route(f"/{path}", _of_collection(workspace, collection, _call(method, path)), methods=[method])
     for (method, path), item in _ITEMS.items():
-        routes.add_api_route(f"/2.1/unity-catalog/{path}", _of_item(workspace, item), methods=[method])
+        routes.add_api_route(
+            f"/2.1/unity-catalog/{path}", _of_item(workspace, item, _call(method, path)), methods=[method]
+        )
     return routes
 
 
-def _of_collection(workspace: Workspace, function: Collection) -> Callable[[Request], Any]:
+def _call(method: str, path: str) -> str:
+    """The name under which a call's fields are declared."""
+    return f"{method} {path.rpartition('unity-catalog/')[2].removesuffix('/{name}')}"
+
+
+def _of_collection(workspace: Workspace, function: Collection, call: str) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> JSONResponse:
-        return JSONResponse(await run_in_threadpool(function, workspace, await read(request)))
+        return JSONResponse(await run_in_threadpool(function, workspace, await read(request, call)))
 
     return endpoint
 
 
-def _of_item(workspace: Workspace, function: Item) -> Callable[[Request, str], Any]:
+def _of_item(workspace: Workspace, function: Item, call: str) -> Callable[[Request, str], Any]:
     async def endpoint(request: Request, name: str) -> JSONResponse:
-        return JSONResponse(await run_in_threadpool(function, workspace, await read(request), name))
+        return JSONResponse(await run_in_threadpool(function, workspace, await read(request, call), name))
 
     return endpoint

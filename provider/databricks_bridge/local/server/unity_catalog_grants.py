@@ -53,7 +53,9 @@ def router(workspace: Workspace) -> APIRouter:
         ("PATCH", "permissions", _update),
         ("GET", "effective-permissions", _effective),
     ):
-        routes.add_api_route(f"/{path}/{{kind}}/{{name}}", _endpoint(workspace, call), methods=[method])
+        routes.add_api_route(
+            f"/{path}/{{kind}}/{{name}}", _endpoint(workspace, call, f"{method} {path}"), methods=[method]
+        )
     return routes
 
 
@@ -79,9 +81,9 @@ def missing_privilege(workspace: Workspace, kind: str, full_name: str) -> str | 
     return None
 
 
-def _endpoint(workspace: Workspace, call: Call) -> Callable[[Request, str, str], Any]:
+def _endpoint(workspace: Workspace, call: Call, name_of_call: str) -> Callable[[Request, str, str], Any]:
     async def endpoint(request: Request, kind: str, name: str) -> JSONResponse:
-        given = await read(request)
+        given = await read(request, name_of_call)
         return JSONResponse(await run_in_threadpool(call, workspace, given, *_securable(workspace, kind, name)))
 
     return endpoint

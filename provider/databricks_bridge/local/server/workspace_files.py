@@ -35,7 +35,7 @@ def router(workspace: Workspace) -> APIRouter:
             content = fields.pop("content", b"")
             given = Arguments({name: _form_text(name, value) for name, value in fields.items()})
         else:
-            given = await read(request)
+            given = await read(request, "POST workspace/import")
             content = _decoded(given.text("content") or "")
         await run_in_threadpool(_import, tree, given, content)
         return JSONResponse({})
@@ -65,13 +65,13 @@ def router(workspace: Workspace) -> APIRouter:
         ("POST", "mkdirs", lambda given: tree.make_directories(_path(given))),
         ("POST", "delete", lambda given: tree.delete(_path(given), given.boolean("recursive"))),
     ):
-        routes.add_api_route(f"/workspace/{name}", _endpoint(function), methods=[method])
+        routes.add_api_route(f"/workspace/{name}", _endpoint(function, f"{method} workspace/{name}"), methods=[method])
     return routes
 
 
-def _endpoint(function: Callable[[Arguments], dict[str, Any] | None]) -> Callable[[Request], Any]:
+def _endpoint(function: Callable[[Arguments], dict[str, Any] | None], call: str) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> JSONResponse:
-        return JSONResponse(await run_in_threadpool(function, await read(request)) or {})
+        return JSONResponse(await run_in_threadpool(function, await read(request, call)) or {})
 
     return endpoint
 
