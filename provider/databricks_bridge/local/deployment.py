@@ -25,7 +25,7 @@ import uvicorn
 
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.engine.instant import InstantEngine
-from databricks_bridge.local.engine.model import Engine
+from databricks_bridge.local.engine.model import USER_NAME, Engine
 from databricks_bridge.local.faults import Faults
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, Workspace
@@ -46,8 +46,6 @@ from databricks_bridge.local.tls import Certificates, certificates
 from databricks_bridge.local.triggers.scheduler import TriggerScheduler
 from databricks_bridge.local.triggers.switches import read_switches
 from databricks_bridge.local.workspace_spec import WorkspaceSpec
-
-USER_NAME = "local-workspace"
 
 log = logging.getLogger(__name__)
 

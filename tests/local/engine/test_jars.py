@@ -30,6 +30,7 @@ def test_a_spark_process_gets_our_java_and_no_other_sparks_settings() -> None:
         "JAVA_HOME": "/j",
         "SPARK_HOME": str(jars.spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_USER": "local-workspace",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from databricks_bridge.local.engine.errors import NotServedHere
+from databricks_bridge.local.engine.job_context import CommandContext, EntryPoint
 from databricks_bridge.local.engine.paths import VolumePaths
 
 
@@ -33,6 +34,8 @@ class NotServed:
         self._instead = instead
 
     def __getattr__(self, attribute: str) -> NoReturn:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
         raise NotServedHere(f"{self._name}.{attribute} is not served by the local workspace. {self._instead}".strip())
 
 
@@ -53,6 +56,11 @@ class Widgets:
     def getAll(self) -> dict[str, str]:
         return self._defaults | self._parameters
 
+    def getArgument(self, name: str, defaultValue: str | None = None) -> str:
+        """The parameter or declared default, else `defaultValue`. Raises InputWidgetNotDefined without any."""
+        values = self.getAll()
+        return self.get(name) if name in values or defaultValue is None else defaultValue
+
     def text(self, name: str, defaultValue: str, label: str | None = None) -> None:
         self._defaults[name] = str(defaultValue)
 
@@ -71,6 +79,12 @@ class Widgets:
 
 class Notebook:
     """`dbutils.notebook`."""
+
+    def __init__(self, context: CommandContext) -> None:
+        self.entry_point = EntryPoint(context)
+
+    def getContext(self) -> CommandContext:
+        return self.entry_point.getContext()
 
     def exit(self, value: str) -> NoReturn:
         """End the notebook here, successfully, with this value."""
@@ -206,11 +220,24 @@ class DBUtils:
         parameters: dict[str, str],
         volumes: VolumePaths,
         task_values: Mapping[str, Mapping[str, Any]] | None = None,
+        context: CommandContext | None = None,
     ) -> None:
+        self.context = context or CommandContext({}, "", "")
         self.widgets = Widgets(parameters)
-        self.notebook = Notebook()
+        self.notebook = Notebook(self.context)
         self.fs = FileSystem(volumes)
         self.jobs = Jobs(task_values or {})
         self.secrets = NotServed("dbutils.secrets", "Pass what is needed as a job parameter.")
         self.library = NotServed("dbutils.library")
         self.credentials = NotServed("dbutils.credentials")
+        self.data = NotServed("dbutils.data")
+        self.meta = NotServed("dbutils.meta")
+
+    @property
+    def entry_point(self) -> EntryPoint:
+        return self.notebook.entry_point
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotServedHere(f"dbutils.{name} is not served by the local workspace.")

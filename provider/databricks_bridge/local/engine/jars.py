@@ -20,6 +20,7 @@ from pathlib import Path
 
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.engine.java_home import JavaHome, NoJava, find_compiler, find_java
+from databricks_bridge.local.engine.model import USER_NAME
 
 __all__ = ["JarsUnavailable", "JavaHome", "NoJava", "cache_folder", "find_java", "prepare", "spark_home"]
 
@@ -68,6 +69,8 @@ def spark_environment(java: JavaHome, environ: Mapping[str, str] | None = None) 
         "JAVA_HOME": str(java.path),
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Whom current_user() names.
+        "SPARK_USER": USER_NAME,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

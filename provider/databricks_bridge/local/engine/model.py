@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+USER_NAME = "local-workspace"
+"""The one user of a deployment: for the API, and for `current_user()`."""
+
 
 @dataclass(frozen=True)
 class NotebookRun:
@@ -16,7 +19,7 @@ class NotebookRun:
     `<catalog>/<schema>/<table>`, `volumes_root` holds `<catalog>/<schema>/<volume>`. `log` receives what the notebook
     prints, as it prints it. `arguments` are those of the command line, of a Python file. `task_values` are what the
     tasks before it set, by task key and name. `lineage`, if given, receives what its statements read and wrote, as they
-    end (`sql/system_lineage.py` reads it).
+    end (`sql/system_lineage.py` reads it). `context` is what the run says of itself, by the names of Databricks' tags.
     """
 
     run_id: int
@@ -31,6 +34,7 @@ class NotebookRun:
     arguments: tuple[str, ...] = ()
     task_values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lineage: Path | None = None
+    context: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

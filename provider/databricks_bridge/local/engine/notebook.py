@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from databricks_bridge.local.engine.dbutils import DBUtils, NotebookExit
 from databricks_bridge.local.engine.errors import NotServedHere
 from databricks_bridge.local.engine.model import NotebookResult
+from databricks_bridge.local.engine.runtime_modules import install
 from databricks_bridge.local.engine.source import Cell, CellKind, parse_notebook, sql_parameters, sql_statements
 
 if TYPE_CHECKING:
@@ -26,14 +28,8 @@ _CAUSE = re.compile(r"^Caused by: (?:\w+\.)*([\w$]+: .*)$", re.MULTILINE)
 
 def run_notebook(notebook: Path, spark: SparkSession, dbutils: DBUtils) -> NotebookResult:
     """Run all cells, then wait for the streams that they left running, as a job on Databricks does."""
-    names: dict[str, Any] = {
-        "__name__": "__main__",
-        "__file__": str(notebook),
-        "spark": spark,
-        "sc": spark.sparkContext,
-        "dbutils": dbutils,
-        "display": display,
-    }
+    names = namespace(notebook, spark, dbutils)
+    install(names, dbutils.context)
     started = _record_streams()
     cells: list[tuple[int, int, int]] = []
     exit_value = None
@@ -60,6 +56,30 @@ def run_notebook(notebook: Path, spark: SparkSession, dbutils: DBUtils) -> Noteb
         task_values=dbutils.jobs.taskValues.own,
         cells=cells,
     )
+
+
+def namespace(notebook: Path, spark: SparkSession, dbutils: DBUtils) -> dict[str, Any]:
+    """The names that a notebook has without an import, as on Databricks."""
+    from pyspark.sql import SQLContext
+    from pyspark.sql.functions import udf
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        sql_context = SQLContext(spark.sparkContext, spark)
+    return {
+        "__name__": "__main__",
+        "__file__": str(notebook),
+        "spark": spark,
+        "sc": spark.sparkContext,
+        "sqlContext": sql_context,
+        "sql": spark.sql,
+        "table": spark.table,
+        "udf": udf,
+        "dbutils": dbutils,
+        "display": display,
+        "displayHTML": display_html,
+        "getArgument": dbutils.widgets.getArgument,
+    }
 
 
 def _printed() -> int:
@@ -100,6 +120,11 @@ def display(value: Any, *args: Any, **kwargs: Any) -> None:
     if value.isStreaming:
         raise NotServedHere("display of a stream is not served by the local workspace; write it to a table.")
     value.show(SHOWN_ROWS, truncate=False)
+
+
+def display_html(html: Any) -> None:
+    """Print the HTML: there is no page to show it in."""
+    print(html)
 
 
 def _run_cell(cell: Cell, names: dict[str, Any], notebook: Path) -> None:

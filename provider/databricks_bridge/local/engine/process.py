@@ -26,6 +26,7 @@ def perform(request: dict[str, Any]) -> NoReturn:
 def _run(request: dict[str, Any]) -> NotebookResult:
     from databricks_bridge.local.engine.adaptation import adapt_python
     from databricks_bridge.local.engine.dbutils import DBUtils
+    from databricks_bridge.local.engine.job_context import CommandContext
     from databricks_bridge.local.engine.notebook import failed, run_notebook
     from databricks_bridge.local.engine.paths import VolumePaths
     from databricks_bridge.local.engine.session import attach
@@ -40,7 +41,10 @@ def _run(request: dict[str, Any]) -> NotebookResult:
     os.chdir(notebook.parent)
     sys.path.insert(0, str(notebook.parent))
     sys.argv = [str(notebook), *request["arguments"]]
-    return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes, request["task_values"]))
+    context = CommandContext(
+        request.get("context", {}), os.environ.get("DATABRICKS_HOST", ""), os.environ.get("DATABRICKS_TOKEN", "")
+    )
+    return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes, request["task_values"], context))
 
 
 def _write(file: Path, result: NotebookResult) -> None:

@@ -156,6 +156,7 @@ class SparkEngine:
             "parameters": request.parameters,
             "arguments": list(request.arguments),
             "task_values": request.task_values,
+            "context": dict(request.context),
             "result": str(result_file),
         }
         async with self._starting:

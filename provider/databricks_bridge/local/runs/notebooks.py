@@ -105,6 +105,23 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def run_context(run: Run, attempt: Attempt, workspace: Workspace, notebook_path: str) -> dict[str, str]:
+    """What a run says of itself, by the names of the tags of Databricks' command context. What it lacks is left out."""
+    known = {
+        "runId": str(attempt.run_id),
+        "idInJob": str(attempt.run_id),
+        "multitaskParentRunId": str(run.run_id),
+        "taskKey": attempt.task_key,
+        "jobId": "" if run.job_id is None else str(run.job_id),
+        "jobName": run.name,
+        "jobTriggerType": run.trigger.lower(),
+        "orgId": workspace.workspace_id,
+        "user": workspace.user_name,
+        "notebookPath": notebook_path,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
 def notebook_run(run: Run, attempt: Attempt, notebook: Path, workspace: Workspace) -> NotebookRun:
     """What the engine is given for an attempt whose parameters are resolved."""
     folder = workspace.layout.run_folder(workspace.name, attempt.run_id)

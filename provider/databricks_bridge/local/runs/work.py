@@ -18,6 +18,7 @@ from databricks_bridge.local.runs.notebooks import (
     find_python_file,
     notebook_run,
     reference_values_of,
+    run_context,
 )
 from databricks_bridge.local.runs.plan import FAILED_MESSAGE, Task
 from databricks_bridge.local.runs.progress import Progress
@@ -120,6 +121,7 @@ async def _run_code(
         notebook_run(run, attempt, found, workspace),
         arguments=tuple(attempt.resolved.get("spark_python_task", {}).get("parameters", ())),
         task_values=progress.task_values(),
+        context=run_context(run, attempt, workspace, path if what == "notebook" else ""),
     )
     result = await means.engine.run(request)
     await means.holds.stop(run.run_id, "after_notebook")
