@@ -63,7 +63,7 @@ def test_notebook_reads_only_parameters_that_its_job_declares(job: Job) -> None:
     text = source(job)
     read = set(re.findall(r'dbutils\.widgets\.get\("(\w+)"\)', text))
     if re.search(r'dbutils\.widgets\.get\(f"', text):
-        read |= {f"{source}_{part}" for source in ("flights", "weather") for part in ("table", "start", "end")}
+        read |= {f"{source}_{part}" for source in ("flights", "weather") for part in ("table", "start", "end", "as_of")}
     assert read <= declared(job).keys()
 
 
@@ -86,7 +86,7 @@ def test_only_bronze_and_silver_start_by_themselves() -> None:
 
 def test_gold_declares_what_the_operator_sends() -> None:
     names = declared(jobs("analytics")["delays_by_weather"])
-    ranges = {f"{source}_{part}" for source in ("flights", "weather") for part in ("table", "start", "end")}
+    ranges = {f"{source}_{part}" for source in ("flights", "weather") for part in ("table", "start", "end", "as_of")}
     assert names == dict.fromkeys(BRIDGE | ranges, "")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from databricks_bridge.core.policy import Policy
 from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.sources import DeltaTable, Start
@@ -104,7 +104,7 @@ class Lab:
 
     async def plan(self, *, start: Start = "earliest", **changes: Any) -> Plan:
         if not self.job_id:
-            self.job_id = await self.create_job("gold", sorted(names_of([SOURCE], ["region"])))
+            self.job_id = await self.create_job("gold", sorted(declarable_names([SOURCE], ["region"])))
         target = Target(self.analytics.host, await self.analytics.workspace_id(), self.job_id)
         spec = SubscriptionSpec("delays", (SOURCE,), start, Policy())
         return Plan(spec, target, {"region": "NY"}, **({"pause": timedelta(0)} | changes))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from databricks_bridge.core.errors import NotFound
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.local.fake_notebooks import FakeNotebooks, NotebookCall
 from databricks_bridge.local.layout import Layout
@@ -36,7 +36,7 @@ def test_a_declared_notebook_sees_its_workspace_and_a_job_declares_what_a_claim_
         assert found.workspace is found["ops"]
         job_id = gold.job("copy", "/Shared/copy", parameters=["day"], sources=["flights", "sky"])
         settings = gold.call("GET", "/api/2.2/jobs/get", job_id=job_id)["settings"]
-        assert {one["name"] for one in settings["parameters"]} == names_of(SOURCES, ["day"])
+        assert {one["name"] for one in settings["parameters"]} == declarable_names(SOURCES, ["day"])
         gold.land("/Volumes/main/landing/in/a.txt", "text")
         gold.call("POST", "/api/2.2/jobs/run-now", {"job_id": job_id, "job_parameters": {"day": "Monday"}})
         (run,) = gold.ended("copy")

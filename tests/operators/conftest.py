@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge import DatabricksIncrementalRunOperator, DeltaTable, Subscription
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.record import Record, record_from_json
@@ -142,7 +142,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
             monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id}", json.dumps(connection))
         api = Api(client(deployment, "analytics"))
         path = write_notebook(deployment, "analytics", "gold")
-        declared = [{"name": name, "default": ""} for name in sorted(names_of([SOURCE], ["region"]))]
+        declared = [{"name": name, "default": ""} for name in sorted(declarable_names([SOURCE], ["region"]))]
         task = {"task_key": "main", "notebook_task": {"notebook_path": path}}
         job = api.post("create", name="gold", tasks=[task], parameters=declared, queue={"enabled": True})
         made = Bench(deployment, notebooks, api, int(job["job_id"]))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge.core.errors import RunFailed
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from tests.local.local_kit import write_notebook
 from tests.operators.conftest import SOURCE, Bench
 
@@ -16,7 +16,7 @@ def test_D13_a_run_that_does_not_end_is_ended_by_its_job_and_fails_the_task(benc
     """By the job's own time limit: one of the task only ends the wait, and the next try follows the same run (rule 8)."""
     path = write_notebook(bench.deployment, "analytics", "endless")
     bench.notebooks.block("endless")
-    declared = [{"name": name, "default": ""} for name in sorted(names_of([SOURCE], []))]
+    declared = [{"name": name, "default": ""} for name in sorted(declarable_names([SOURCE], []))]
     task = {"task_key": "main", "notebook_task": {"notebook_path": path}}
     job = bench.api.post("create", name="endless", tasks=[task], parameters=declared, timeout_seconds=1)
     bench.job_id = int(job["job_id"])

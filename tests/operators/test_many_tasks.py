@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from databricks_bridge.core.errors import RunFailed
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from tests.local.local_kit import OK, failure, write_notebook
 from tests.operators.conftest import SOURCE, Bench
 
@@ -19,7 +19,7 @@ def test_A11_the_error_of_the_task_on_the_last_page_fails_the_airflow_task(bench
         {"task_key": f"t{number:03}", "notebook_task": {"notebook_path": last if number == TASKS - 1 else path}}
         for number in range(TASKS)
     ]
-    declared = [{"name": name, "default": ""} for name in sorted(names_of([SOURCE], []))]
+    declared = [{"name": name, "default": ""} for name in sorted(declarable_names([SOURCE], []))]
     bench.job_id = int(bench.api.post("create", name="wide", tasks=tasks, parameters=declared)["job_id"])
     bench.notebooks.functions["last"] = lambda run: failure("ValueError: the last of them all")
     with pytest.raises(RunFailed, match="ValueError: the last of them all"):

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from databricks_bridge import DatabricksIncrementalRunOperator, Subscription, TriggeredRuns
-from databricks_bridge.core.parameter_names import names_of
+from databricks_bridge.core.parameter_names import declarable_names
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.positions import RunsPosition
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
@@ -31,7 +31,7 @@ def silver(bench: Bench) -> Callable[[NotebookResult], int]:
     ops = Api(client(bench.deployment, "ops"))
     path = write_notebook(bench.deployment, "ops", "silver")
     job = ops.post("create", name=SILVER.job_name, tasks=[{"task_key": "t", "notebook_task": {"notebook_path": path}}])
-    declared = [{"name": name, "default": ""} for name in sorted(names_of(BY_RUNS.spec.sources, []))]
+    declared = [{"name": name, "default": ""} for name in sorted(declarable_names(BY_RUNS.spec.sources, []))]
     bench.api.post("update", job_id=bench.job_id, new_settings={"parameters": declared})
 
     def run(result: NotebookResult) -> int:

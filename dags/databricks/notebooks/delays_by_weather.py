@@ -5,19 +5,20 @@
 # MAGIC
 # MAGIC The job is told which versions of silver to read, as `<source>_table`, `<source>_start` and `<source>_end`, both
 # MAGIC inclusive. `start` above `end` means that the source has nothing new; `start` 0 means the whole table as of `end`;
-# MAGIC then `bridge_full_rebuild` names the source, and hours that it no longer has lose their rows too.
+# MAGIC then hours that gold has and the source has no more lose their rows too.
 # MAGIC
-# MAGIC The ranges say which airports and hours were touched. Those are computed again from the tables as of `end`, and
-# MAGIC MERGEd: the same ranges give the same gold, so a run that is repeated does no harm.
+# MAGIC The ranges say which airports and hours were touched. Those are computed again from the tables as of `as_of`, and
+# MAGIC MERGEd, so a run that is repeated does no harm. `<source>_as_of` is `end`, but for a backfill: its ranges are old, and
+# MAGIC what it writes lies beside the results of newer versions, so it reads the newest state.
 
 # COMMAND ----------
 
 import json
 
 for source in ("flights", "weather"):
-    for part in ("table", "start", "end"):
+    for part in ("table", "start", "end", "as_of"):
         dbutils.widgets.text(f"{source}_{part}", "")
-dbutils.widgets.text("bridge_full_rebuild", "[]")
+dbutils.widgets.text("bridge_epoch", "")
 
 # COMMAND ----------
 
@@ -32,21 +33,25 @@ class Source:
         self.table = dbutils.widgets.get(f"{name}_table")
         self.start = int(dbutils.widgets.get(f"{name}_start"))
         self.end = int(dbutils.widgets.get(f"{name}_end"))
+        self.as_of = int(dbutils.widgets.get(f"{name}_as_of"))
 
     def check(self):
         seen = spark.sql(f"DESCRIBE HISTORY {self.table} LIMIT 1").first()["version"]
-        if seen < self.end:
-            raise BridgeReaderBehind(f"{self.table} is at version {seen} here, version {self.end} was asked for")
+        if seen < self.as_of:
+            raise BridgeReaderBehind(f"{self.table} is at version {seen} here, version {self.as_of} was asked for")
+        if dbutils.widgets.get("bridge_epoch") == "backfill":
+            # It may have waited in the job's queue, or a person repairs it: what ran before it may have read a newer state.
+            self.as_of = seen
 
-    def at_end(self):
-        return spark.sql(f"SELECT * FROM {self.table} VERSION AS OF {self.end}")
+    def at(self, version):
+        return spark.sql(f"SELECT * FROM {self.table} VERSION AS OF {version}")
 
     def changes(self):
         """The rows in the range: before and after an update, so that a row that moved touches both its hours."""
         if self.start == 0:
-            return self.at_end()
+            return self.at(self.end)
         if self.start > self.end:
-            return self.at_end().limit(0)
+            return self.at(self.as_of).limit(0)
         return (
             spark.read.option("readChangeFeed", "true")
             .option("startingVersion", self.start)
@@ -63,7 +68,7 @@ weather.check()
 
 for source in (flights, weather):
     source.changes().createOrReplaceTempView(f"changed_{source.name}")
-    source.at_end().createOrReplaceTempView(source.name)
+    source.at(source.as_of).createOrReplaceTempView(source.name)
 
 # The touched hours are few, whatever the number of rows, so they go through the driver and the ranges are read once.
 # As seconds, because a Python datetime would pass through the driver's time zone.
@@ -78,7 +83,7 @@ changed = spark.sql("""
 told = {
     "rows_in": {s.name: sum(row.changes for row in changed if row.source == s.name) for s in (flights, weather)},
     "rows_out": 0,
-    "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end} for s in (flights, weather)},
+    "ranges": {s.name: {"table": s.table, "start": s.start, "end": s.end, "as_of": s.as_of} for s in (flights, weather)},
 }
 if not changed:
     dbutils.notebook.exit(json.dumps(told))
@@ -86,7 +91,7 @@ if not changed:
 # COMMAND ----------
 
 hours = {(row.origin, row.hour) for row in changed}
-if json.loads(dbutils.widgets.get("bridge_full_rebuild") or "[]"):
+if flights.start == 0 or weather.start == 0:
     gold = spark.sql("SELECT origin, unix_timestamp(time_hour) AS hour FROM main.gold.delays_by_weather").collect()
     hours |= {(row.origin, row.hour) for row in gold}
 touched = spark.createDataFrame(list(hours), "origin STRING, hour BIGINT")

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from databricks_bridge.core import parameters
 from databricks_bridge.core.acts import RunSeen
 from databricks_bridge.core.bounds import Bounds
-from databricks_bridge.core.errors import BadAnswer, InvalidArgument
+from databricks_bridge.core.errors import BadAnswer, HistoryGap, InvalidArgument
 from databricks_bridge.core.outcomes import Ending
-from databricks_bridge.core.parameter_names import RANGES, TOKEN
+from databricks_bridge.core.parameter_names import RANGES, TOKEN, as_of_name
 from databricks_bridge.core.pending import Finding, TableFinding
 from databricks_bridge.core.positions import Range, TablePosition
-from databricks_bridge.core.record import Claim, Target
+from databricks_bridge.core.record import Claim, Record, Target
 from databricks_bridge.core.sources import DeltaTable, Source
 
 EPOCH = "backfill"
@@ -35,6 +35,16 @@ class Asking:
     run_id: str
     task_id: str
     map_index: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which state a backfill's run reads: of each table the version `as_of`, by alias, whatever versions its range says were
+    touched. `whole` are the tables of which the range leaves nothing out.
+    """
+
+    as_of: Mapping[str, int]
+    whole: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -69,10 +79,22 @@ class Backfill:
             for from_, to in (self.bounds[one.alias],)
         )
 
-    def claim(self, generation: int, ranges: tuple[Range, ...], own: Mapping[str, str], now: datetime) -> Claim:
-        """What a run of this generation is started with. It is never written to a ledger."""
-        token = self.token(generation)
-        given = parameters.render(self.subscription, EPOCH, generation, token, ranges, own)
+    def claim(
+        self,
+        generation: int,
+        ranges: tuple[Range, ...],
+        own: Mapping[str, str],
+        now: datetime,
+        reading: Reading | None = None,
+    ) -> Claim:
+        """What a run of this generation is started with. It is never written to a ledger.
+
+        :param reading: which state it is to read; None for a claim that starts no run
+        """
+        token, reading = self.token(generation), reading or Reading({}, frozenset())
+        given = parameters.render(
+            self.subscription, EPOCH, generation, token, ranges, own, as_of=reading.as_of, rebuild=reading.whole
+        )
         return Claim(ranges, token, generation, self.target, given, now)
 
     def generation_of(self, given: Mapping[str, str]) -> int | None:
@@ -108,6 +130,51 @@ def standing(runs: Mapping[int, RunSeen], generation: int = 0) -> tuple[int, Run
 def ranges_of(bounds: Bounds, sources: Iterable[Source], findings: Mapping[str, Finding]) -> tuple[Range, ...]:
     """The ranges, with the identity that each table has now. Raises InvalidArgument for versions that are not there."""
     return tuple(_range(source, bounds[source.alias], findings[source.alias]) for source in sources)
+
+
+def reading_of(
+    ranges: Iterable[Range], findings: Mapping[str, Finding], record: Record | None, before: Mapping[str, str]
+) -> Reading:
+    """The newest state there is, and never an older one than the subscription has processed or claimed.
+
+    What a backfill writes lies beside the results of newer versions: computed from the state as of its own `to`, it would
+    put them back. Raises HistoryGap for a table that is behind what was processed.
+
+    :param before: parameters of the last run of this backfill, if that never ran or its reader did not have the state yet:
+        a reader that lags behind a busy table would never catch up with the newest version of each try
+    """
+    as_of: dict[str, int] = {}
+    whole = set()
+    for one in ranges:
+        finding = findings[one.alias]
+        if not (isinstance(finding, TableFinding) and finding.position and isinstance(one.to, TablePosition)):
+            continue
+        newest, reader = finding.position.version, finding.reader_version
+        least = max([one.to.version, *_processed(record, one.alias, finding.position)])
+        if newest < least:
+            raise HistoryGap(
+                f"{one.name} is at version {newest}, but the subscription has processed it up to {least}: its log was cut or "
+                "replaced, and a backfill would write older state over newer results. Settle that first: clear the task that "
+                "runs without range=, which says how"
+            )
+        there = newest if reader is None else min(newest, reader)
+        earlier = before.get(as_of_name(one.alias), "")
+        as_of[one.alias] = max(int(earlier) if earlier.isdecimal() else there, least)
+        if finding.data_version is None or one.to.version >= finding.data_version:
+            whole.add(one.alias)
+    return Reading(as_of, frozenset(whole))
+
+
+def _processed(record: Record | None, alias: str, now: TablePosition) -> Iterator[int]:
+    """How far a record's watermark and open claim have come in this table; nothing where it was another table then."""
+    if record is None:
+        return
+    claimed = record.claim.ranges if record.claim else ()
+    for one in (record.watermarks.get(alias), *(range_.to for range_ in claimed if range_.alias == alias)):
+        if isinstance(one, TablePosition):
+            ids = ((one.table_id, now.table_id), (one.metadata_id, now.metadata_id))
+            if not any(then and found and then != found for then, found in ids):
+                yield one.at
 
 
 def marks_of(bounds: Bounds) -> dict[str, TablePosition]:

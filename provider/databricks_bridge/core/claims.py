@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from databricks_bridge.core import parameters
 from databricks_bridge.core.outcomes import Outcome
+from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
-from databricks_bridge.core.positions import Position, Range, merge
+from databricks_bridge.core.positions import Position, Range, TablePosition, merge
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
 
@@ -25,7 +26,8 @@ class Plan:
     After `max_generations` runs of one claim that failed, the claim is blocked. `pause` comes before the next start
     after a run that never ran. With `postcondition` a success has to be proved before it is committed. With `wait` the
     timers are applied here and nothing new is waited for, looking again every `poll`. `around` is for a consumer that is
-    no job: the claim is handed to other tasks, and no run proves it.
+    no job: the claim is handed to other tasks, and no run proves it. `as_of` are the aliases whose `<alias>_as_of` the job
+    declares, and is sent.
     """
 
     spec: SubscriptionSpec
@@ -37,6 +39,7 @@ class Plan:
     wait: bool = False
     around: bool = False
     poll: timedelta = timedelta(seconds=30)
+    as_of: frozenset[str] = frozenset()
 
     @property
     def consumer(self) -> str:
@@ -172,7 +175,11 @@ def _claim(
     name = plan.spec.name
     generation = after.generation + 1 if after else 0
     token = token_of(name, target, epoch, {one.alias: one.from_ for one in ranges}, generation)
-    rendered = parameters.render(name, epoch, generation, token, ranges, own)
+    sent = dict(after.parameters) if after else {as_of_name(alias) for alias in plan.as_of}
+    as_of = {
+        one.alias: one.to.at for one in ranges if isinstance(one.to, TablePosition) and as_of_name(one.alias) in sent
+    }
+    rendered = parameters.render(name, epoch, generation, token, ranges, own, as_of=as_of)
     if after is None:
         return Claim(ranges, token, generation, target, rendered, now)
     not_before = after.not_before if after.idle else None

@@ -29,11 +29,27 @@ def names_of(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
     return names
 
 
+def as_of_name(alias: str) -> str:
+    """The parameter that names the version whose state is to be read. A job need not declare it, but for a backfill."""
+    return f"{alias}_as_of"
+
+
+def as_of_names(sources: Iterable[Source]) -> dict[str, str]:
+    """`as_of_name` of each table, by alias."""
+    return {source.alias: as_of_name(source.alias) for source in sources if isinstance(source, DeltaTable)}
+
+
+def declarable_names(sources: Iterable[Source], own: Iterable[str]) -> set[str]:
+    """`names_of`, and those that are sent only to a job that declares them."""
+    sources = tuple(sources)
+    return names_of(sources, own) | set(as_of_names(sources).values())
+
+
 def check_own(own: object, sources: Iterable[Source] = ()) -> None:
     """Raise InvalidArgument for author's parameters that a claim on these sources can never carry."""
     if not isinstance(own, Mapping):
         raise InvalidArgument(f"job_parameters is {type(own).__name__}; give a mapping of name to text")
-    set_by_claim = names_of(sources, ())
+    set_by_claim = declarable_names(sources, ())
     for name, value in own.items():
         if name.startswith(_RESERVED):
             raise InvalidArgument(f"job_parameters has {name!r}; names that begin with {_RESERVED} belong to the claim")

@@ -5,31 +5,50 @@ and for each table `<alias>_table` (the reader's name), `<alias>_start` (from + 
 `<alias>_end`; for each job `<alias>_run_ids` (JSON list). `start > end` means nothing new in that table, `start` 0 the
 whole table up to `end`. `bridge_full_rebuild` (JSON list) names the aliases of tables that are to be read whole, in place of
 all that was made of them before.
+
+`<alias>_as_of`, for a job that declares it: `start` to `end` say what was touched, and this is the version to read the
+touched rows as of. In a claim it is `end`; in a backfill it is the newest version, never older than what the subscription
+has processed, because old state written over newer results would undo them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument
-from databricks_bridge.core.parameter_names import FULL_REBUILD, OF_EVERY_CLAIM, RANGES, SUBSCRIPTION, TOKEN
+from databricks_bridge.core.parameter_names import FULL_REBUILD, OF_EVERY_CLAIM, RANGES, SUBSCRIPTION, TOKEN, as_of_name
 from databricks_bridge.core.positions import BEFORE_FIRST, Range, RunsPosition, TablePosition, position_from_json
 
 
 def render(
-    subscription: str, epoch: str, generation: int, token: str, ranges: Iterable[Range], own: Mapping[str, str]
+    subscription: str,
+    epoch: str,
+    generation: int,
+    token: str,
+    ranges: Iterable[Range],
+    own: Mapping[str, str],
+    *,
+    as_of: Mapping[str, int] | None = None,
+    rebuild: Container[str] | None = None,
 ) -> tuple[tuple[str, str], ...]:
-    """All job parameters of a claim, sorted; `own` are the author's. Raises InvalidArgument where they collide."""
+    """All job parameters of a claim, sorted. Raises InvalidArgument where the author's collide with the claim's.
+
+    :param own: the author's own parameters
+    :param as_of: for each alias whose `<alias>_as_of` is sent, that version
+    :param rebuild: aliases that may be named in `bridge_full_rebuild`; any that begins before its first commit, unless given
+    """
     ranges = tuple(ranges)
+    whole = [one.alias for one in ranges if _is_whole(one) and (rebuild is None or one.alias in rebuild)]
     ours = {
         SUBSCRIPTION: subscription,
         "bridge_epoch": epoch,
         "bridge_generation": str(generation),
         TOKEN: token,
         RANGES: json.dumps([_range_value(one) for one in ranges], sort_keys=True),
-        FULL_REBUILD: json.dumps([one.alias for one in ranges if _is_whole(one)]),
+        FULL_REBUILD: json.dumps(whole),
+        **{as_of_name(alias): str(version) for alias, version in (as_of or {}).items()},
     }
     for one in ranges:
         ours |= _named(one)
@@ -43,7 +62,8 @@ def render(
 
 def names_of_ranges(ranges: Iterable[Range]) -> set[str]:
     """The parameter names that a claim on these ranges sets itself."""
-    return set(OF_EVERY_CLAIM).union(*map(_named, ranges))
+    ranges = tuple(ranges)
+    return set(OF_EVERY_CLAIM).union(*map(_named, ranges), (as_of_name(one.alias) for one in ranges))
 
 
 def of_run(run: Mapping[str, Any]) -> dict[str, str]:

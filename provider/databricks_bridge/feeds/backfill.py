@@ -8,10 +8,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from databricks_bridge.core import acts
-from databricks_bridge.core.backfill import Backfill, marks_of, ranges_of, standing
+from databricks_bridge.core.backfill import Backfill, marks_of, ranges_of, reading_of, standing
 from databricks_bridge.core.claims import LONGEST_PAUSE, Plan
-from databricks_bridge.core.errors import BadAnswer, BridgeError, ClaimUndecided, ConsumerMismatch, RunFailed
+from databricks_bridge.core.errors import (
+    BadAnswer,
+    BridgeError,
+    ClaimUndecided,
+    ConsumerMismatch,
+    InvalidArgument,
+    RunFailed,
+)
 from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.core.parameter_names import as_of_names
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.pending import settle
 from databricks_bridge.core.policy import Choices
@@ -56,12 +64,13 @@ class BackfillDriver:
     async def _drive(self, follow: bool, again: bool, awaited: int | None) -> acts.Finish | acts.AwaitRun | acts.Pause:
         earlier = await self._earlier() if again and awaited is None else {}
         generation, seen = standing(earlier)
+        before = earlier.get(generation - 1)
         if awaited is not None:
             seen = await self._see(awaited)
             generation = self.backfill.ran(seen).generation
         while True:
             found = seen is not None and awaited is None
-            seen = seen or await self._start(generation)
+            seen = seen or await self._start(generation, before)
             if seen.outcome.ending is Ending.ACTIVE:
                 if not follow:
                     return acts.AwaitRun(seen.run_id)
@@ -76,14 +85,15 @@ class BackfillDriver:
                 if not found:
                     raise self._failed(seen, f"succeeded, but the postcondition does not hold: {denied}")
                 generation, seen = standing(earlier, generation + 1)
+                before = None
                 continue
-            if seen.outcome.ending is Ending.FAILED and READER_BEHIND not in seen.error:
+            if seen.outcome.ending is Ending.FAILED and not _never_did(seen):
                 raise self._failed(seen, f"failed ({seen.outcome}){f': {seen.error}' if seen.error else ''}")
             pause = self._pause(seen, generation)
             if not follow:
                 return pause
             await self.driver.do(pause)
-            generation, seen, awaited = generation + 1, None, None
+            generation, seen, awaited, before = generation + 1, None, None, seen
 
     @property
     def _plan(self) -> Plan:
@@ -112,21 +122,37 @@ class BackfillDriver:
             log.info("earlier tries started run %s", ", ".join(str(found[one].run_id) for one in sorted(found)))
         return found
 
-    async def _start(self, generation: int) -> acts.RunSeen:
+    async def _start(self, generation: int, before: acts.RunSeen | None) -> acts.RunSeen:
         # A range that cannot be read is refused whatever the subscription would do about its own watermark.
         spec = replace(self._plan.spec, choices=Choices())
         marks = marks_of(self.backfill.bounds)
+        record = await self.driver.ledger.read()  # before the look, which is then at least as new
         looked = await self.driver.do(acts.Look(Record(spec.name, self._plan.consumer, marks)))
         assert isinstance(looked, acts.Looked)
         ranges = ranges_of(self.backfill.bounds, spec.sources, looked.findings)
         settle(spec, marks, "", looked.findings)
-        claim = self.backfill.claim(generation, ranges, self._plan.own_parameters, self.driver.now())
+        self._check_as_of()
+        waited = before is not None and _never_did(before)
+        reading = reading_of(ranges, looked.findings, record, before.parameters if before and waited else {})
+        claim = self.backfill.claim(generation, ranges, self._plan.own_parameters, self.driver.now(), reading)
         started = await self.driver.do(acts.StartRun(claim))
         assert isinstance(started, acts.RunStarted)
         seen = await self._see(started.run_id)
         if self.backfill.ran(seen).generation != generation:
             raise BadAnswer(f"run-now of generation {generation} answered with run {seen.run_id}, which is another's")
         return seen
+
+    def _check_as_of(self) -> None:
+        """Refuse a job that would read its tables as of the end of an old range, and write that over newer results."""
+        names = as_of_names(self._plan.spec.sources)
+        missing = sorted(name for alias, name in names.items() if alias not in self._plan.as_of)
+        if missing:
+            raise InvalidArgument(
+                f"{self.backfill.target} does not declare the job parameters {', '.join(missing)}, which a backfill needs: its "
+                "range says which rows were touched, and they are to be read as of the newest version, or older state is "
+                "written over newer results. Add them with an empty default, and read the tables as of <alias>_as_of instead "
+                "of <alias>_end"
+            )
 
     async def _see(self, run_id: int) -> acts.RunSeen:
         return self._there(await self.driver.do(acts.GetRun(run_id)))
@@ -178,6 +204,13 @@ class BackfillDriver:
             f"run {run_id} of {self.backfill.target} is gone (60 days, or deleted), and nothing proves that it finished the "
             f"backfill of {claim} ({why}); look at what it wrote, and ask for the range again in a new DAG run"
         )
+
+
+def _never_did(seen: acts.RunSeen) -> bool:
+    """Whether the run is over without having done anything: it never ran, or its reader did not have the state yet."""
+    return seen.outcome.ending is Ending.NOTHING_RAN or (
+        seen.outcome.ending is Ending.FAILED and READER_BEHIND in seen.error
+    )
 
 
 class _RunGone(Exception):

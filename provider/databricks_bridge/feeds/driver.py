@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from databricks_bridge.core.cancelling import cancelled, is_run_of
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameter_names import SUBSCRIPTION, TOKEN, names_of
+from databricks_bridge.core.parameter_names import SUBSCRIPTION, TOKEN, as_of_names, names_of
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
@@ -140,7 +140,10 @@ class Driver:
         return self.target
 
     async def _check_job(self) -> None:
-        """Refuse a job that does not declare what the claim will send: its run could not show what it was given."""
+        """Refuse a job that does not declare what the claim will send: its run could not show what it was given.
+
+        What a job need not declare is sent where it does.
+        """
         if self.target is None:
             return
         job_id = self.plan.target.job_id
@@ -152,6 +155,8 @@ class Driver:
                 f"job {settings.get('name', job_id)!r} in {self._workspace.host} does not declare the job parameters "
                 f"{', '.join(missing)}; add them to its parameters with an empty default"
             )
+        known = as_of_names(self.plan.spec.sources)
+        self.plan = replace(self.plan, as_of=frozenset(alias for alias, name in known.items() if name in declared))
 
     async def _write(self, record: Record) -> acts.Observation:
         try:

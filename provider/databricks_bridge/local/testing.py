@@ -88,7 +88,7 @@ class LocalWorkspace:
         `sources` are the aliases of the tables whose ranges an incremental run is given; what a claim sends is declared.
         `settings` are those of jobs/create: `trigger={"file_arrival": {"url": ...}}`, `max_concurrent_runs=1`.
         """
-        ranges = [f"{alias}_{end}" for alias in sources for end in ("table", "start", "end")]
+        ranges = [f"{alias}_{end}" for alias in sources for end in ("table", "start", "end", "as_of")]
         declared = [*parameters, *(CLAIM_PARAMETERS if ranges else ()), *ranges]
         body = {
             "name": name,

@@ -104,9 +104,11 @@ class SubscriptionCommitOperator(BaseOperator):
 def _driver(subscription: Subscription, context: Context, looker: Looker) -> Driver:
     from databricks_bridge.assets.ledgers import task_ledger
     from databricks_bridge.core.claims import Plan
+    from databricks_bridge.core.parameter_names import as_of_names
     from databricks_bridge.core.record import Target
     from databricks_bridge.feeds.driver import Driver
 
     target = Target(f"dag {context['ti'].dag_id}", "", 0)
-    plan = Plan(subscription.spec, target, {}, around=True)
+    as_of = frozenset(as_of_names(subscription.spec.sources))
+    plan = Plan(subscription.spec, target, {}, around=True, as_of=as_of)
     return Driver(plan, task_ledger(subscription, context, looker), looker, None)
