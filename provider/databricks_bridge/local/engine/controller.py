@@ -41,6 +41,11 @@ def settings(root: Path, heap: str, jars: list[str]) -> dict[str, str]:
         ),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        # Spark listens for executors, which a local master never has, and deserialises what they send: other users of this
+        # machine reach these ports too. With a local master Spark makes the secret itself and keeps it in memory.
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.saslFallback": "false",
         "spark.local.dir": str(root / "tmp"),
         "spark.sql.warehouse.dir": str(root / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ def attach(key: str, volumes: VolumePaths) -> SparkSession:
     PYSPARK_GATEWAY_PORT and PYSPARK_GATEWAY_SECRET name the gateway of this notebook alone: foreachBatch calls back into
     Python, and a gateway has one client to call back.
     """
+    from py4j.protocol import escape_new_line
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.logger import PySparkLogger
@@ -26,6 +28,8 @@ def attach(key: str, volumes: VolumePaths) -> SparkSession:
     from databricks_bridge.local.engine.adaptation import adapt_spark
 
     gateway: Any = launch_gateway()
+    # The JVM sends this secret when it calls back (foreachBatch); PySpark itself would answer whoever connects.
+    gateway.python_parameters.auth_token = escape_new_line(os.environ["PYSPARK_GATEWAY_SECRET"])
     SparkContext._ensure_initialized(gateway=gateway)
     sessions = getattr(gateway.jvm, JAVA_SESSIONS)
     java_session = sessions.session(key)

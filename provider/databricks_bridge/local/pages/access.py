@@ -173,6 +173,8 @@ async def _form(request: Request) -> tuple[dict[str, str], dict[str, Upload]]:
                     uploads[name] = Upload(value.filename or "", await value.read())
                 else:
                     fields[name] = value
+    except ApiError as error:
+        raise HTTPException(error.status, error.message) from None
     except (ValueError, LookupError) as error:
         raise HTTPException(400, f"It is no form: {error}") from None
     return fields, uploads

@@ -12,6 +12,7 @@ from databricks_bridge.local.pages import site
 from databricks_bridge.local.pages.document import document, headers, text
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import auth, errors
+from databricks_bridge.local.server.bodies import BodyGate
 from databricks_bridge.local.server.faults import FaultGate
 
 FAMILIES = (
@@ -62,4 +63,5 @@ def create_app(workspace: Workspace) -> FastAPI:
     errors.install(app)
     app.add_middleware(FaultGate, workspace=workspace)
     app.add_middleware(auth.Gate, workspace=workspace, is_page=site.is_page)
+    app.add_middleware(BodyGate)
     return app

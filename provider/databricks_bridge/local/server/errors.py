@@ -42,6 +42,18 @@ class MalformedRequest(ApiError):
     status, error_code = 400, "MALFORMED_REQUEST"
 
 
+class RequestTooLarge(MalformedRequest):
+    """413: the body has more bytes than this route reads."""
+
+    status: ClassVar[int] = 413
+
+
+class RequestTimeout(MalformedRequest):
+    """408: the body did not come in time."""
+
+    status: ClassVar[int] = 408
+
+
 class InvalidState(ApiError):
     """400: what is asked for does not fit the present state, such as repairing an active run."""
 

@@ -103,12 +103,10 @@ async def read(request: Request, call: str | None = None) -> Arguments:
     """The query and the body as one.
 
     :param call: one of the declared calls, against which the body is checked; what is not declared is left out then.
-    :raises MalformedRequest: for a body that is not a JSON object, too large, or has a field of a wrong type.
+    :raises MalformedRequest: for a body that is not a JSON object or has a field of a wrong type.
     """
     values: dict[str, Any] = dict(request.query_params)
     body = await request.body() if _BODY_HEADERS & {name for name, _ in request.scope["headers"]} else b""
-    if len(body) > LARGEST_BODY_BYTES:
-        raise MalformedRequest(f"Could not parse request object: the body is over {LARGEST_BODY_BYTES // 2**20} MiB")
     if body:
         values.update(_typed(call, _object(body)))
     return Arguments(values)

@@ -37,6 +37,7 @@ public final class NotebookSessions {
         connections.remove(connection);
       }
     });
+    KnownCallbacks.install(gateway);
     gateway.start();
     addSession(root);
   }
