@@ -23,7 +23,7 @@ LARGEST_BY_PREFIX = (
     ("/api/2.1/unity-catalog/public/", MIB // 16),
 )
 """Bytes of a body. The Files API writes to disk what comes; its bound is Databricks' own. Any other is LARGEST_BODY_BYTES."""
-LARGEST_ADDRESS_BYTES = MIB // 16
+LARGEST_ADDRESS_BYTES = MIB // 32
 """Of a path with its query."""
 LONGEST_SILENCE_SECONDS = 30.0
 LONGEST_BODY_SECONDS = 120.0

@@ -11,6 +11,7 @@ from typing import ClassVar
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from databricks_bridge.local.layout import LeadsOutside
 from databricks_bridge.local.refusals import Area, words
@@ -110,6 +111,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(LeadsOutside, _not_there)
     app.add_exception_handler(OSError, _of_the_system)
+    app.add_exception_handler(ClientDisconnect, _hung_up)
     app.add_exception_handler(OverflowError, _too_large)
     # Starlette logs the traceback of these, after the answer.
     app.add_exception_handler(Exception, _broken)
@@ -148,6 +150,11 @@ async def _not_valid(request: Request, error: Exception) -> JSONResponse:
 
 async def _not_there(request: Request, error: Exception) -> JSONResponse:
     return response(ResourceDoesNotExist(f"{error}."))
+
+
+async def _hung_up(request: Request, error: Exception) -> JSONResponse:
+    """Nobody hears it; without it the traceback would be logged as if it were a fault."""
+    return response(MalformedRequest("The body of the request has not come to its end."))
 
 
 async def _too_large(request: Request, error: Exception) -> JSONResponse:
