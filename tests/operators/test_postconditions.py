@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from databricks_bridge import CheckpointReached, ControlTableReached
 from databricks_bridge.core.errors import LedgerError, NotFound, RunFailed
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.record import ClaimStatus
+from databricks_bridge.delta import counting
 from databricks_bridge.workspace import statements
 from tests.core.driving import claim_of
 from tests.core.test_checkpoint import offset, offsets
@@ -122,3 +125,48 @@ def test_nothing_new_asks_nothing(bench: Bench, table: list[Any]) -> None:
     task = bench.operator(postcondition=CONTROL, on_nothing_new="succeed")
     assert task.execute(bench.context(task))["run_id"] is None
     assert [of_run(run)["bridge_generation"] for run in bench.runs()] == ["0"]
+
+
+def in_the_feed(bench: Bench, folder: Path, index: int) -> CheckpointReached:
+    """A stream that stopped inside version 1, whose UPDATE wrote two files and one change file."""
+    line = offset(1, index, table=metadata_id(bench))
+    log = bench.deployment.layout.table_path("ops", "main.silver.flights") / "_delta_log"
+    files = [{"add": {"path": name, "dataChange": True}} for name in ("a", "b")]
+    actions = [{"commitInfo": {"operation": "UPDATE"}}, *files, {"cdc": {"path": "c", "dataChange": False}}]
+    (log / f"{1:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))
+    return CheckpointReached(lay(folder, {0: offsets(line)}, [0]))
+
+
+def test_T02_a_feed_that_stopped_at_the_last_change_file_has_processed_the_version(
+    bench: Bench, tmp_path: Path
+) -> None:
+    condition = in_the_feed(bench, tmp_path / "checkpoint", 0)
+    bench.run(bench.operator(postcondition=condition))
+    assert (bench.watermark(), len(bench.runs())) == (1, 1)
+
+
+def test_a_stream_of_the_table_s_own_files_is_said_to_be_one(bench: Bench, tmp_path: Path) -> None:
+    condition = replace(in_the_feed(bench, tmp_path / "checkpoint", 0), change_feed=False)
+    with pytest.raises(RunFailed, match="has flights at 0, not at 1"):
+        bench.run(bench.operator(postcondition=condition))
+
+
+def test_a_version_whose_files_nobody_can_count_commits_nothing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*_: object) -> None:
+        return None
+
+    condition = in_the_feed(bench, tmp_path / "checkpoint", 0)
+    monkeypatch.setattr(counting, "commit_files", gone)
+    with pytest.raises(LedgerError, match=r"stands inside version 1 of flights, .* is not known; nothing is committed"):
+        bench.run(bench.operator(postcondition=condition))
+    assert claim_of(bench.record()).status is ClaimStatus.OPEN
+
+
+def test_commits_without_data_after_the_last_processed_version_need_no_reading(bench: Bench, tmp_path: Path) -> None:
+    condition = write(bench, tmp_path / "checkpoint", 1)
+    log = bench.deployment.layout.table_path("ops", "main.silver.flights") / "_delta_log"
+    (log / f"{1:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "OPTIMIZE"}}) + "\n")
+    bench.run(bench.operator(postcondition=condition))
+    assert bench.watermark() == 1

@@ -13,7 +13,7 @@ from databricks_bridge.core.rebuild import rebuild as rebuild_from
 from databricks_bridge.core.record import Target
 from databricks_bridge.core.repair import shown
 from databricks_bridge.ledgers.address import parse_address
-from databricks_bridge.ledgers.checkpoints import checkpoint_version
+from databricks_bridge.ledgers.checkpoints import checkpoint_reached
 from databricks_bridge.ledgers.control_table import ControlTableKeep
 
 
@@ -63,8 +63,12 @@ async def _witnesses(session: Session, name: str, found: Rebuilt) -> Rebuilt:
         if not url:
             raise InvalidArgument(f"--checkpoint is {given!r}; write SOURCE=URL, the source by its alias")
         mark = found.watermarks.get(alias)
-        version = await checkpoint_version(url, mark.metadata_id if isinstance(mark, TablePosition) else None)
-        found = witnessed(found, alias, version, f"the checkpoint {url}")
+        reached = await checkpoint_reached(url, mark.metadata_id if isinstance(mark, TablePosition) else None)
+        version, who = reached.version, f"the checkpoint {url}"
+        if isinstance(mark, TablePosition) and reached.inside == mark.version:
+            # It has begun this version, and only the table's log, which is not read here, tells whether it is done.
+            version, who = mark.version, f"{who}, which stands in this version,"
+        found = witnessed(found, alias, version, who)
     return found
 
 

@@ -22,14 +22,22 @@ class CheckpointReached:
 
     `checkpoint` is its folder: `/Volumes/...`, read with the operator's connection (or `databricks_conn_id`), or the URL of an
     object store (s3, gs, abfss, file), read with the credentials of the environment. `alias` names the one source that
-    the query reads; without it the checkpoint is asked for every table of the claim. Raises InvalidArgument.
+    the query reads; without it the checkpoint is asked for every table of the claim.
+
+    A query that stopped inside a version has processed it when it has read its last file, which the table's log tells.
+    Where that version has change files (UPDATE, DELETE, MERGE), the query is taken for one with `readChangeFeed`; say
+    `change_feed=False` for a query of the table itself, with `ignoreChanges` or the like, over a table that records its changes.
+    Raises InvalidArgument.
     """
 
     checkpoint: str
     alias: str | None = None
     databricks_conn_id: str | None = None
+    change_feed: bool | None = None
 
     def __post_init__(self) -> None:
+        if self.change_feed not in (None, True, False):
+            raise InvalidArgument(f"change_feed of CheckpointReached is {self.change_feed!r}; give True, False or None")
         given = self.checkpoint
         object.__setattr__(self, "checkpoint", str(given).removeprefix("dbfs:").rstrip("/"))
         in_volume = self.checkpoint.startswith(VOLUMES) and len(self.checkpoint.split("/")) >= 6

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
+from databricks_bridge.core.checkpoint import FileCounts
 from databricks_bridge.core.errors import (
     BadAnswer,
     BridgeError,
@@ -24,6 +25,7 @@ from databricks_bridge.core.errors import (
     NotFound,
     Unavailable,
 )
+from databricks_bridge.delta import counting
 from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
 from databricks_bridge.delta.files import Files
 from databricks_bridge.delta.history import gap_of
@@ -133,6 +135,22 @@ class CatalogManagedTable:
         """See `VersionSource.gap`. What was set before the range is not told."""
         return await gap_of(self.commits(from_exclusive, to_inclusive))
 
+    async def commit_files(self, version: int) -> FileCounts | None:
+        """See `core.checkpoint.TableFiles`."""
+        _, _, commits = await self._load()
+        files = await self._files()
+        if files is None:
+            return None
+        for path in _paths(commits, version):
+            if (found := await counting.commit_files(files, path)) is not None:
+                return found
+        return None
+
+    async def snapshot_files(self, version: int) -> int | None:
+        """See `core.checkpoint.TableFiles`."""
+        files = await self._files()
+        return None if files is None else await counting.snapshot_files(files, version)
+
     async def _load(self) -> tuple[int, str | None, dict[int, dict[str, Any]]]:
         """The newest ratified version, the table's id, and by version the commits that the catalog itself names."""
         catalog, schema, table = self._parts
@@ -182,12 +200,17 @@ class CatalogManagedTable:
 
 async def _read(files: Files, version: int, commits: dict[int, dict[str, Any]]) -> CommitHead | None:
     """The beginning of a ratified commit: the staged file that the catalog names, else the published one."""
-    name = str(commits.get(version, {}).get("file-name") or "")
-    for path in (*_staged(name, version), commit_path(version)):
+    for path in _paths(commits, version):
         content = await files.probe(path, HEAD_BYTES)
         if content:
             return read_head(content, whole=len(content) < HEAD_BYTES, ratified=True)
     return None
+
+
+def _paths(commits: dict[int, dict[str, Any]], version: int) -> tuple[str, ...]:
+    """Where a ratified commit may be, the staged file first."""
+    name = str(commits.get(version, {}).get("file-name") or "")
+    return (*_staged(name, version), commit_path(version))
 
 
 def _staged(name: str, version: int) -> tuple[str, ...]:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from databricks_bridge.core.checkpoint import FileCounts
 from databricks_bridge.core.errors import HistoryGap, Unavailable
+from databricks_bridge.delta import counting
 from databricks_bridge.delta.files import Files, Listed
 from databricks_bridge.delta.history import gap_of
 from databricks_bridge.delta.look import Look
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
-from databricks_bridge.delta.names import offset
+from databricks_bridge.delta.names import commit_path, offset
 from databricks_bridge.delta.segment import Segment, collect
 from databricks_bridge.delta.turn import Turn
 
@@ -163,6 +165,14 @@ class DeltaLog:
                 "complete checkpoint at or before it is in the log"
             )
         return gap
+
+    async def commit_files(self, version: int) -> FileCounts | None:
+        """See `core.checkpoint.TableFiles`."""
+        return await counting.commit_files(Files(await self._open_store(), self._where), commit_path(version))
+
+    async def snapshot_files(self, version: int) -> int | None:
+        """See `core.checkpoint.TableFiles`."""
+        return await counting.snapshot_files(Files(await self._open_store(), self._where), version)
 
     async def _can_build(self, version: int) -> bool:
         """Whether a reader can build the table as of `version`, listing back no further than to the checkpoint it needs."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from databricks_bridge.core.checkpoint import FileCounts
 from databricks_bridge.core.errors import InvalidArgument, NotAuthenticated, NotFound, NotPermitted
 from databricks_bridge.delta.entries import entry_of
 from databricks_bridge.delta.identifiers import plain, split
@@ -89,6 +90,16 @@ class NamedTable:
         """See `VersionSource.gap`."""
         log, _ = await self._current()
         return await log.gap(from_exclusive, to_inclusive)
+
+    async def commit_files(self, version: int) -> FileCounts | None:
+        """See `core.checkpoint.TableFiles`."""
+        log, _ = await self._current()
+        return await log.commit_files(version)
+
+    async def snapshot_files(self, version: int) -> int | None:
+        """See `core.checkpoint.TableFiles`."""
+        log, _ = await self._current()
+        return await log.snapshot_files(version)
 
     async def resolve(self) -> DeltaLog:
         """Looks the name up in the catalog, now, and asks for new credentials at the next look."""

@@ -67,11 +67,11 @@ class Looker:
 
     async def _look_at_table(self, source: DeltaTable, mark: Position | None, thorough: bool) -> TableFinding:
         known = mark.at if isinstance(mark, TablePosition) and mark.version >= 0 else None
-        latest = await (await self._table(source)).latest(known)
+        latest = await (await self.table(source)).latest(known)
         if known is not None and (latest is None or latest.version < known):
             # The name may belong to another table by now, in another place and with another id.
             del self._tables[key_of(source)]
-            latest = await (await self._table(source)).latest(known)
+            latest = await (await self.table(source)).latest(known)
         if latest is None:
             return TableFinding(None, None, None)
         position = TablePosition(latest.version, latest.table_id, latest.metadata_id, latest.fingerprint)
@@ -90,10 +90,11 @@ class Looker:
     async def _gap(self, source: DeltaTable, known: int, to: int) -> str | None:
         key = (key_of(source), known, to)
         if key not in self._gaps:
-            self._gaps[key] = await (await self._table(source)).gap(known, to)
+            self._gaps[key] = await (await self.table(source)).gap(known, to)
         return self._gaps[key]
 
-    async def _table(self, source: DeltaTable) -> VersionSource:
+    async def table(self, source: DeltaTable) -> VersionSource:
+        """Who is asked for the versions of this table."""
         key = key_of(source)
         if key not in self._tables:
             self._tables[key] = await source_of(await self.workspace(source.databricks_conn_id), source)

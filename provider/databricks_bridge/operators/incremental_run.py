@@ -257,6 +257,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
                 subscription=spec.name,
                 databricks_conn_id=self.databricks_conn_id,
                 looker=looker,
+                sources=spec.sources,
             )
 
         return Driver(
