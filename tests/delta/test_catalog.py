@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -141,6 +142,49 @@ async def test_another_table_under_the_name_has_another_id(service: Service, wor
     found = await source.latest(7)
     assert found is not None
     assert (found.version, found.table_id, found.data_version) == (0, "u2", None)
+
+
+@pytest.mark.parametrize("told_by", ["checksum", "commit", "staged commit"])
+async def test_a_replaced_table_has_another_metadata_id(
+    service: Service, workspace: Workspace, folder: Folder, told_by: str
+) -> None:
+    folder.write(f"{0:020d}.json", commit(PROTOCOL, metadata("a"), append(0)))
+    service.answers[TABLE] = table(0)
+    source = await open_table(workspace, "main.s.t")
+    found = await source.latest(None)
+    assert found is not None
+    assert found.metadata_id == "a"
+    replaced = [metadata("b"), append(1)]
+    if told_by == "staged commit":
+        stage(folder, 1, *replaced)
+    else:
+        folder.write(f"{1:020d}.json", commit(*(replaced if told_by == "commit" else [append(1)])))
+    if told_by == "checksum":
+        folder.write(f"{2:020d}.crc", json.dumps({"metadata": {"id": "b"}, "protocol": PROTOCOL["protocol"]}))
+    folder.write(f"{2:020d}.json", commit(append(2)))
+    service.answers[TABLE] = table(2, *([1] if told_by == "staged commit" else []))
+    found = await source.latest(0)
+    assert found is not None
+    assert (found.version, found.table_id, found.metadata_id) == (2, "u1", "b")
+    folder.write(f"{3:020d}.json", commit(append(3)))
+    service.answers[TABLE] = table(3)
+    found = await source.latest(2)
+    assert found is not None
+    assert found.metadata_id == "b", "no commit since has changed it"
+
+
+async def test_an_unread_commit_may_have_replaced_the_table(
+    service: Service, workspace: Workspace, folder: Folder
+) -> None:
+    folder.write(f"{0:020d}.json", commit(PROTOCOL, metadata("a"), append(0)))
+    service.answers[TABLE] = table(0)
+    source = await open_table(workspace, "main.s.t")
+    await source.latest(None)
+    folder.write(f"{2:020d}.json", commit(append(2)))
+    service.answers[TABLE] = table(2)
+    found = await source.latest(1)
+    assert found is not None
+    assert found.metadata_id is None
 
 
 async def test_a_workspace_without_the_api_is_a_clear_error_and_asked_once(

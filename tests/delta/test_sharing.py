@@ -26,6 +26,7 @@ from databricks_bridge.delta.sharing import SharedTable, read_profile
 from .conftest import Clock
 from .service import Service, serve
 
+METADATA = "GET /delta/shares/ops%20share/schemas/silver/tables/flights/metadata"
 VERSION = "GET /delta/shares/ops%20share/schemas/silver/tables/flights/version"
 NAME = "ops share.silver.flights"
 
@@ -65,7 +66,55 @@ async def test_B20_the_version_is_in_a_header_of_any_case(service: Service, cloc
         found = await source.latest(known)
         assert found is not None
         assert (found.version, found.data_version, found.table_id) == (12, data, None)
-    assert service.asked == [VERSION] * 3, "the form with a timestamp, which needs the change feed, is never sent"
+    assert service.asked == [VERSION, METADATA, VERSION, VERSION], "the id is asked for only when the version moved"
+
+
+def described(version: int | None, identity: str | None, *, delta: bool = False) -> web.Response:
+    fields: dict[str, Any] = {"id": identity, "schemaString": "{}"} if identity else {"schemaString": "{}"}
+    lines = [{"protocol": {"minReaderVersion": 1}}, {"metaData": {"deltaMetadata": fields} if delta else fields}]
+    headers = {} if version is None else {"Delta-Table-Version": str(version)}
+    body = "\n".join(json.dumps(line) for line in lines)
+    return web.Response(text=body, headers=headers, content_type="application/x-ndjson")
+
+
+@pytest.mark.parametrize("delta", [False, True])
+async def test_another_table_under_the_shared_name_has_another_metadata_id(
+    service: Service, clock: Clock, delta: bool
+) -> None:
+    source = shared(service, clock)
+    for version, identity in ((50, "a"), (60, "b")):
+        service.answers[VERSION] = partial(answered, **{"Delta-Table-Version": str(version)})
+        service.answers[METADATA] = partial(described, version, identity, delta=delta)
+        found = await source.latest(50)
+        assert found is not None
+        assert (found.version, found.metadata_id) == (version, identity)
+
+
+async def test_version_and_id_are_of_one_answer(service: Service, clock: Clock) -> None:
+    """The table was replaced between the two requests: the id must not be told with the version before."""
+    service.answers[VERSION] = partial(answered, **{"Delta-Table-Version": "50"})
+    service.answers[METADATA] = partial(described, 51, "b")
+    found = await shared(service, clock).latest(50)
+    assert found is not None
+    assert (found.version, found.metadata_id, found.data_version) == (51, "b", 51)
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, partial(described, 7, None), partial(web.Response, text="[]\n{"), partial(web.Response, text="")]
+)
+async def test_a_server_that_tells_no_id_still_tells_versions(service: Service, clock: Clock, metadata: Any) -> None:
+    service.answers[VERSION] = partial(answered, **{"Delta-Table-Version": "7"})
+    service.answers[METADATA] = metadata
+    found = await shared(service, clock).latest(6)
+    assert found is not None
+    assert (found.version, found.metadata_id, found.data_version) == (7, None, 7)
+
+
+async def test_no_id_is_asked_for_where_nobody_wants_one(service: Service, clock: Clock) -> None:
+    service.answers[VERSION] = partial(answered, **{"Delta-Table-Version": "7"})
+    source = SharedTable(read_profile(profile(service)), NAME, identify=False, now=clock)
+    assert await source.latest(6) is not None
+    assert service.asked == [VERSION]
 
 
 async def test_B20_a_commit_between_two_looks_is_in_the_next_range(service: Service, clock: Clock) -> None:

@@ -61,7 +61,62 @@ def history(*rows: tuple[int, str]) -> dict[str, Any]:
 
 
 def table(service: Service, workspace: Workspace, **options: Any) -> SqlTable:
-    return SqlTable(workspace, "main.s.t", sleep=service.sleep, **({"warehouse_id": "w1"} | options))
+    chosen = {"warehouse_id": "w1", "identify": False} | options
+    return SqlTable(workspace, "main.s.t", sleep=service.sleep, **chosen)
+
+
+def detail(identity: str | None) -> dict[str, Any]:
+    schema = {"columns": [{"name": "format", "position": 0}, {"name": "id", "position": 1}]}
+    return status("SUCCEEDED") | {"manifest": {"schema": schema}, "result": {"data_array": [["delta", identity]]}}
+
+
+async def test_the_metadata_id_is_asked_for_when_the_version_moved(service: Service, workspace: Workspace) -> None:
+    source = table(service, workspace, identify=True)
+    service.answers[START] = [
+        history((50, "WRITE")),
+        detail("a"),
+        history((50, "WRITE")),
+        history((50, "WRITE")),  # nothing moved: one statement
+        history((51, "CREATE OR REPLACE TABLE AS SELECT")),
+        detail("b"),
+        history((51, "CREATE OR REPLACE TABLE AS SELECT")),
+        history((52, "WRITE")),
+        detail("b"),  # the id that is known already needs no second look at the history
+    ]
+    found = [await source.latest(50) for _ in range(4)]
+    assert [(one.version, one.metadata_id) for one in found if one] == [(50, "a"), (50, "a"), (51, "b"), (52, "b")]
+    assert len(service.bodies) == 9
+    assert {body["statement"] for body in service.bodies} == {
+        "DESCRIBE HISTORY `main`.`s`.`t` LIMIT 1",
+        "DESCRIBE DETAIL `main`.`s`.`t`",
+    }
+
+
+async def test_a_table_replaced_between_the_statements_is_told_with_its_own_version(
+    service: Service, workspace: Workspace
+) -> None:
+    service.answers[START] = [
+        history((50, "WRITE")),
+        detail("b"),
+        history((51, "CREATE OR REPLACE TABLE")),
+        detail("b"),
+        history((51, "CREATE OR REPLACE TABLE")),
+    ]
+    found = await table(service, workspace, identify=True).latest(50)
+    assert found is not None
+    assert (found.version, found.metadata_id) == (51, "b")
+
+
+@pytest.mark.parametrize(
+    "answer", [detail(None), status("FAILED", error={"message": "not supported"}), status("FAILED", sql_state="42501")]
+)
+async def test_a_warehouse_that_tells_no_id_still_tells_versions(
+    service: Service, workspace: Workspace, answer: dict[str, Any]
+) -> None:
+    service.answers[START] = [history((50, "WRITE")), answer]
+    found = await table(service, workspace, identify=True).latest(49)
+    assert found is not None
+    assert (found.version, found.metadata_id, found.data_version) == (50, None, 50)
 
 
 async def test_one_statement_is_started_without_waiting_and_polled(service: Service, workspace: Workspace) -> None:

@@ -9,6 +9,7 @@ staged; a published one is always ratified; any other file of the log proves not
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from databricks_bridge.delta.files import Files
 from databricks_bridge.delta.history import gap_of
 from databricks_bridge.delta.identifiers import split
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
-from databricks_bridge.delta.names import LOG, Commit, Staged, commit_path, parse
+from databricks_bridge.delta.names import LOG, Commit, Staged, checksum_path, commit_path, parse
 from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 _API = "/api/2.1/unity-catalog/delta/v1"
 _PROTOCOL = "1.0"
 _SCAN_MAX = 1000
+_CHECKSUM_MAX = 1 << 20
 _READS_AT_ONCE = 16
 _UNREAD = CommitHead(carries_data=True, operation=None, metadata=None)
 _serves: WeakKeyDictionary[Workspace, dict[str, bool]] = WeakKeyDictionary()
@@ -74,8 +76,8 @@ async def _ask(workspace: Workspace, catalog: str) -> bool:
 class CatalogManagedTable:
     """A table with catalog-managed commits; a VersionSource.
 
-    `open_files` gives its log in storage, to tell data from maintenance; None, or any refusal, and every commit counts
-    as data. The catalog keeps the metadata id through CREATE OR REPLACE, so none is told; the table id is.
+    `open_files` gives its log in storage, to tell data from maintenance and a replaced table from a changed one; None, or any
+    refusal, and every commit counts as data and no metadata id is known. The catalog itself tells the table id alone.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class CatalogManagedTable:
         self._parts = split(full_name)
         self._heads: dict[int, CommitHead] = {}
         self._table_id: str | None = None
+        self._seen: tuple[int, str | None] | None = None
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -97,14 +100,17 @@ class CatalogManagedTable:
             if version < 0:
                 return None
             if table_id != self._table_id:
-                self._table_id, self._heads = table_id, {}
+                self._table_id, self._heads, self._seen = table_id, {}, None
             above = -1 if known is None else known
             data = await self._newest_data(version, above, commits)
+            if self._seen is None or self._seen[0] != version:
+                self._seen = version, await self._metadata_id(version, commits)
             self._heads = {at: head for at, head in self._heads.items() if at > above}
             when = commits.get(version, {}).get("timestamp")
             return LatestVersion(
                 version=version,
                 table_id=table_id,
+                metadata_id=self._seen[1],
                 committed_at=None if when is None else datetime.fromtimestamp(int(when) / 1000, UTC),
                 data_version=data,
             )
@@ -188,6 +194,31 @@ class CatalogManagedTable:
             at, step = at - len(batch), min(step * 2, _READS_AT_ONCE)
         return at if at > above else None
 
+    async def _metadata_id(self, version: int, commits: dict[int, dict[str, Any]]) -> str | None:
+        """The id of the metadata at `version`: from its checksum file, else from the commits since the last poll."""
+        files = await self._files()
+        if files is None:
+            return None
+        try:
+            if found := await _id_in_checksum(files, version):
+                return found
+            last, known = self._seen or (-1, None)
+            if version - last > _SCAN_MAX:
+                return None
+            for at in range(version, last, -1):
+                if at not in self._heads:
+                    self._heads[at] = await _read(files, at, commits) or _UNREAD
+                if metadata := self._heads[at].metadata:
+                    return metadata.id
+                if self._heads[at] is _UNREAD:
+                    return None  # what it changed is not known
+        except BridgeError as error:
+            log.warning(
+                "the metadata id of %s cannot be read, so a replaced table cannot be seen: %s", self._name, error
+            )
+            return None
+        return known
+
     async def _files(self) -> Files | None:
         if self._open_files is None:
             return None
@@ -211,6 +242,16 @@ def _paths(commits: dict[int, dict[str, Any]], version: int) -> tuple[str, ...]:
     """Where a ratified commit may be, the staged file first."""
     name = str(commits.get(version, {}).get("file-name") or "")
     return (*_staged(name, version), commit_path(version))
+
+
+async def _id_in_checksum(files: Files, version: int) -> str | None:
+    """Delta's version checksum file holds the metadata as of its version (PROTOCOL.md, "Version Checksum File")."""
+    content = await files.probe(checksum_path(version), _CHECKSUM_MAX)
+    try:
+        metadata = json.loads(content or b"null")["metadata"]
+        return str(metadata["id"]) if metadata["id"] else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _staged(name: str, version: int) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ async def open_table(
     profile: ProfileSource | None = None,
     warehouse: str | None = None,
     warehouse_id: str | None = None,
+    identify: bool = True,
     now: Callable[[], datetime] = _now,
     region_of: Callable[[str], Awaitable[str | None]] = credentials.bucket_region,
 ) -> VersionSource:
@@ -47,7 +48,9 @@ async def open_table(
     its log; a view stands for the one table under it. `via="sharing"` (with `profile`; the name is then
     `share.schema.table`) and `via="sql"` (with `warehouse`, its name, or `warehouse_id`; it wakes that warehouse) are
     used only when asked for. The catalog's entry is looked up now and again each hour, so that another table
-    under the name shows as another `table_id`; storage credentials are renewed five minutes before they expire.
+    under the name shows as another `table_id`; storage credentials are renewed five minutes before they expire. Without
+    `identify`, a share's server and a warehouse are not asked for the metadata id, which costs a request or a statement
+    whenever the version moved; the log gives it for nothing.
 
     Raises InvalidArgument for what has no version that can be read this way, naming the way that can, and NotFound,
     NotPermitted, NotAuthenticated, Unavailable. `now` (aware) and `region_of` (bucket to AWS region) are injected.
@@ -56,7 +59,7 @@ async def open_table(
     if via == "sharing" and profile is not None:
         from databricks_bridge.delta.sharing import SharedTable, read_profile
 
-        return SharedTable(read_profile(profile), full_name, now=now)
+        return SharedTable(read_profile(profile), full_name, identify=identify, now=now)
     if is_location(full_name):
         return _open_location(full_name)
     if workspace is None:
@@ -64,7 +67,7 @@ async def open_table(
     if via == "sql":
         from databricks_bridge.delta.sql import SqlTable
 
-        return SqlTable(workspace, full_name, warehouse=warehouse, warehouse_id=warehouse_id)
+        return SqlTable(workspace, full_name, warehouse=warehouse, warehouse_id=warehouse_id, identify=identify)
     name, entry = await _under_view(workspace, full_name, await entry_of(workspace, full_name))
     if via == "catalog" or (via is None and catalog_managed(entry)):
         return _open_managed(workspace, name, entry, now=now, region_of=region_of)

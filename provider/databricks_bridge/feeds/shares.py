@@ -55,10 +55,10 @@ async def open_reader(workspace: OpenWorkspace, source: DeltaTable) -> VersionSo
     """Who is asked for the version of the reader; None where nobody is. Raises what `open_table` raises."""
     if source.reader_profile is not None:
         profile, _, shared_as = source.reader_profile.partition("#")
-        return await open_table(None, shared_as or source.reader_name, via="sharing", profile=profile)
+        return await open_table(None, shared_as or source.reader_name, via="sharing", profile=profile, identify=False)
     if source.reader_warehouse is not None and source.reader_conn_id is not None:
         reads = await workspace(source.reader_conn_id)
-        return await open_table(reads, source.reader_name, via="sql", warehouse=source.reader_warehouse)
+        return await open_table(reads, source.reader_name, via="sql", warehouse=source.reader_warehouse, identify=False)
     return None
 
 

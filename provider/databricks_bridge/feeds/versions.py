@@ -22,7 +22,9 @@ class Wanted:
 
 async def source_of(workspace: Workspace, table: DeltaTable) -> VersionSource:
     """Who is asked for the versions of the table. Raises what `open_table` raises."""
-    return await open_table(workspace, table.table, via=table.via, profile=table.profile, warehouse=table.warehouse)
+    return await open_table(
+        workspace, table.table, via=table.via, profile=table.profile, warehouse=table.warehouse, identify=False
+    )
 
 
 async def moved(source: VersionSource, table: DeltaTable, wanted: Wanted) -> dict[str, Any] | None:

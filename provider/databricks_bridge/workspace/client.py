@@ -139,7 +139,11 @@ class Workspace:
 
     async def read_file(self, path: str) -> bytes:
         """The whole of a file in a volume, `/Volumes/...` (Files API)."""
-        return await self._transport.content(f"{_FILES}/files{quote(path)}")
+        return (await self.content(f"{_FILES}/files{quote(path)}"))[0]
+
+    async def content(self, path: str) -> tuple[bytes, Mapping[str, str]]:
+        """The body of a GET as it came, whatever its type, and its headers, their names in lower case."""
+        return await self._transport.content(path)
 
     async def workspace_id(self) -> str:
         """The workspace's id, digits as text: from the `x-databricks-org-id` header that answers carry, else from

@@ -108,9 +108,10 @@ class Transport:
         """The headers of a GET that was answered well, their names in lower case."""
         return (await self._answered("GET", path, params, None, safe=True, may_be_empty=True))[1]
 
-    async def content(self, path: str) -> bytes:
-        """The body of a GET that was answered well, as it came: a file's."""
-        return bytes((await self._answered("GET", path, None, None, safe=True, raw=True))[0][_RAW])
+    async def content(self, path: str) -> tuple[bytes, Mapping[str, str]]:
+        """The body of a GET that was answered well, as it came, and its headers, their names in lower case."""
+        answer, headers = await self._answered("GET", path, None, None, safe=True, raw=True)
+        return bytes(answer[_RAW]), headers
 
     async def _answered(
         self,
