@@ -74,6 +74,35 @@ async def test_it_is_polled_with_growing_pauses_and_read_in_chunks(
     assert time.pauses == [0.5, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("manifest", "chunk", "why"),
+    [
+        ({"total_chunk_count": 3}, {}, "tells 3 chunks, and 1 came"),
+        ({"total_row_count": 2}, {}, "tells 2 rows, and 1 came"),
+        ({"total_row_count": "2"}, {}, "tells 2 rows, and 1 came"),
+        ({"truncated": True}, {}, "the service cut the result"),
+        ({}, {"next_chunk_index": 2}, "chunk 2 follows where chunk 1 was due"),
+        ({}, {"next_chunk_index": 0}, "chunk 0 follows where chunk 1 was due"),
+    ],
+)
+async def test_a_part_of_the_rows_is_never_taken_for_all(
+    server: Server, workspace: Workspace, manifest: dict[str, Any], chunk: dict[str, Any], why: str
+) -> None:
+    answer = rows(["1", "2"], **chunk)
+    answer["manifest"] |= manifest
+    answers(server, answer)
+    with pytest.raises(BadAnswer, match=f"SELECT 1.*a part of its rows: {why}"):
+        await Warehouse(workspace, "w1").execute("SELECT 1")
+
+
+@pytest.mark.parametrize("manifest", [{"total_chunk_count": 1, "total_row_count": 0}, {"total_chunk_count": 0}])
+async def test_a_result_without_rows_is_whole(server: Server, workspace: Workspace, manifest: dict[str, Any]) -> None:
+    answer = rows()
+    answer["manifest"] |= manifest | {"truncated": False}
+    answers(server, answer)
+    assert await Warehouse(workspace, "w1").execute("SELECT 1") == []
+
+
 async def test_a_statement_without_columns_has_no_rows(server: Server, workspace: Workspace) -> None:
     answers(server, status("SUCCEEDED") | {"manifest": {"schema": {"column_count": 0}}, "result": {}})
     assert await Warehouse(workspace, "w1").execute("CREATE TABLE t (a INT)") == []

@@ -81,7 +81,7 @@ class Warehouse:
             ]
         answer = await self._ended(await self._workspace.post(_PATH, body, safe=True), statement)
         try:
-            return await self._rows(answer)
+            return await self._rows(answer, statement)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadAnswer(
                 f"{self._shown(statement)} answered in a form that cannot be read: {type(error).__name__} {error}"
@@ -109,18 +109,37 @@ class Warehouse:
             raise self._failed(statement, answer)
         return answer
 
-    async def _rows(self, answer: Json) -> list[Row]:
-        """The first chunk is in the answer, the others are fetched by their numbers."""
-        columns = [str(one["name"]) for one in answer["manifest"]["schema"].get("columns") or []]
+    async def _rows(self, answer: Json, statement: str) -> list[Row]:
+        """The first chunk is in the answer, the others are fetched by their numbers. Raises BadAnswer for a part of the rows."""
+        manifest = answer["manifest"]
+        columns = [str(one["name"]) for one in manifest["schema"].get("columns") or []]
         chunk = answer.get("result") or {}
         rows: list[Row] = []
+        chunks = 1
         while True:
             rows += [dict(zip(columns, row, strict=True)) for row in chunk.get("data_array") or []]
             following = chunk.get("next_chunk_index")
             if following is None:
-                return rows
+                break
+            if following != chunks:
+                raise self._partial(statement, f"chunk {following} follows where chunk {chunks} was due")
             path = f"{_PATH}/{quote(str(answer['statement_id']), safe='')}/result/chunks/{following}"
             chunk = await self._workspace.get(path)
+            chunks += 1
+        if manifest.get("truncated"):
+            raise self._partial(statement, "the service cut the result")
+        for what, seen, told in (
+            ("rows", len(rows), manifest.get("total_row_count")),
+            ("chunks", chunks, manifest.get("total_chunk_count")),
+        ):
+            if told is not None and int(told) > seen:
+                raise self._partial(statement, f"its manifest tells {told} {what}, and {seen} came")
+        return rows
+
+    def _partial(self, statement: str, why: str) -> BadAnswer:
+        return BadAnswer(
+            f"{self._shown(statement)} gave a part of its rows: {why}; nothing is decided from a part, retry"
+        )
 
     def _failed(self, statement: str, answer: Json) -> Exception:
         status: dict[str, Any] = answer.get("status") or {}
