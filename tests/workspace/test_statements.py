@@ -77,9 +77,9 @@ async def test_it_is_polled_with_growing_pauses_and_read_in_chunks(
 @pytest.mark.parametrize(
     ("manifest", "chunk", "why"),
     [
-        ({"total_chunk_count": 3}, {}, "tells 3 chunks, and 1 came"),
-        ({"total_row_count": 2}, {}, "tells 2 rows, and 1 came"),
-        ({"total_row_count": "2"}, {}, "tells 2 rows, and 1 came"),
+        ({"total_chunk_count": 3}, {}, "its manifest tells 3 chunks, and 1 came"),
+        ({"total_row_count": 2}, {}, "its manifest tells 2 rows, and 1 came"),
+        ({"total_row_count": "2"}, {}, "its manifest tells 2 rows, and 1 came"),
         ({"truncated": True}, {}, "the service cut the result"),
         ({}, {"next_chunk_index": 2}, "chunk 2 follows where chunk 1 was due"),
         ({}, {"next_chunk_index": 0}, "chunk 0 follows where chunk 1 was due"),
