@@ -35,6 +35,7 @@ from databricks_bridge.local.runs.trigger_port import TriggerPort
 from databricks_bridge.local.server.app import create_app
 from databricks_bridge.local.server.auth import credentials_of
 from databricks_bridge.local.server.connections import Protocol
+from databricks_bridge.local.server.job_names import run_as_name
 from databricks_bridge.local.server.unity_catalog_grants import missing_privilege
 from databricks_bridge.local.shares import Shares
 from databricks_bridge.local.sql.model import NoSql, SqlRunner
@@ -130,7 +131,9 @@ async def running_deployment(
             sleep=sleep,
             time_scale=time_scale,
             switches=lambda: read_switches(store),
-            missing_privilege=lambda job, *what: missing_privilege(runs.workspaces[job.workspace], *what),
+            missing_privilege=lambda job, kind, name: missing_privilege(
+                runs.workspaces[job.workspace], kind, name, run_as_name(runs.workspaces[job.workspace], job.settings)
+            ),
         )
         stack.push_async_callback(runs.close)
         runs.open(hosted)

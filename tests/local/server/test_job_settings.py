@@ -338,7 +338,9 @@ def test_a_null_where_something_must_be_is_missing() -> None:
 
 
 def test_clusters_without_a_key_are_replaced() -> None:
-    kept = completed({"job_clusters": [{}]})
+    with pytest.raises(InvalidParameterValue, match="a job_cluster_key of its own"):
+        completed({"job_clusters": [{}]})
+    kept = {"job_clusters": [{}]}
     assert merged(kept, {"job_clusters": [{"job_cluster_key": "a"}]}, ())["job_clusters"] == [{"job_cluster_key": "a"}]
     with pytest.raises(InvalidParameterValue, match="task_key"):
         completed(merged(completed({"tasks": [notebook_task()]}), {"tasks": [{"task_key": []}]}, ()))

@@ -101,7 +101,11 @@ def test_a_sql_file_runs_statement_by_statement_and_its_rows_are_told(tmp_path: 
 
         def sql(path: str) -> dict[str, Any]:
             parameters = {"day": "{{job.parameters.day}}"}
-            return {"warehouse_id": "w", "file": {"path": path, "source": "WORKSPACE"}, "parameters": parameters}
+            return {
+                "warehouse_id": f"{1001:016x}",
+                "file": {"path": path, "source": "WORKSPACE"},
+                "parameters": parameters,
+            }
 
         base = {
             "n": "{{tasks.q.output.first_row.n}}",
@@ -128,7 +132,7 @@ def test_a_sql_file_runs_statement_by_statement_and_its_rows_are_told(tmp_path: 
         assert (told["n"], told["who"]) == ("3", "a")
         assert told["rows"] == '[{"n": "3", "who": "a"}, {"n": "4", "who": null}]'
         output = api.get("runs/get-output", run_id=run["tasks"][0]["run_id"])
-        assert output["sql_output"]["query_output"]["warehouse_id"] == "w"
+        assert output["sql_output"]["query_output"]["warehouse_id"] == f"{1001:016x}"
         bad = api.post(
             "create", name="b", tasks=[{"task_key": "q", "sql_task": sql("/Shared/bad.sql")}], parameters=day
         )["job_id"]

@@ -20,6 +20,7 @@ class NotebookRun:
     prints, as it prints it. `arguments` are those of the command line, of a Python file. `task_values` are what the
     tasks before it set, by task key and name. `lineage`, if given, receives what its statements read and wrote, as they
     end (`sql/system_lineage.py` reads it). `context` is what the run says of itself, by the names of Databricks' tags.
+    `serverless` says that its task names no cluster.
     """
 
     run_id: int
@@ -35,6 +36,7 @@ class NotebookRun:
     task_values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lineage: Path | None = None
     context: Mapping[str, str] = field(default_factory=dict)
+    serverless: bool = False
 
 
 @dataclass(frozen=True)

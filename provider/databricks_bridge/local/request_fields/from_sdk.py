@@ -63,7 +63,7 @@ def declared_by_sdk() -> Declaration:
         parameters = inspect.signature(getattr(getattr(module, owner), function)).parameters
         hints = {part: str(one.annotation) for part, one in parameters.items() if part != "self"}
         for other in more:
-            hints = {**inspect.get_annotations(getattr(module, other)), **hints}
+            hints = {**vars(getattr(module, other))["__annotations__"], **hints}
         found.calls[call] = {part: _word(module, hint, found) for part, hint in hints.items()}
     return found
 
@@ -108,7 +108,7 @@ def _named(kind: Any, found: Declaration) -> str:
         return "any"
     if name not in found.objects:
         fields = found.objects[name] = {}
-        for part, hint in inspect.get_annotations(kind).items():
+        for part, hint in vars(kind)["__annotations__"].items():
             fields[part] = _word(sys.modules[kind.__module__], str(hint), found)
         fields |= _MORE.get(name, {})
     return name

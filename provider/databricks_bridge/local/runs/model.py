@@ -38,6 +38,8 @@ class Outcome(StrEnum):
     UPSTREAM_FAILED = "UPSTREAM_FAILED"
     UPSTREAM_CANCELED = "UPSTREAM_CANCELED"
     EXCLUDED = "EXCLUDED"
+    DISABLED = "DISABLED"
+    """Of a task that its settings disable, or that cannot run since one above it is disabled."""
     NO_SLOT = "NO_SLOT"
     """max_concurrent_runs was reached and the job has no queue, or the queue's time was over."""
 

@@ -31,6 +31,7 @@ RESULT_WORDS: Mapping[Outcome, str] = {
     Outcome.UPSTREAM_FAILED: "upstream_failed",
     Outcome.UPSTREAM_CANCELED: "upstream_canceled",
     Outcome.EXCLUDED: "excluded",
+    Outcome.DISABLED: "disabled",
 }
 """What `{{tasks.<key>.result_state}}` says."""
 

@@ -183,9 +183,14 @@ def conclude(tasks: Sequence[Task], latest: Mapping[str, Attempt]) -> Conclude:
 
 
 def _start_or_settle(task: Task, attempt: Attempt, upstream: list[Outcome]) -> Start | Settle:
+    if task.get("disabled"):
+        return Settle(attempt, Outcome.DISABLED, "The task is disabled.")
     condition = str(task.get("run_if", "ALL_SUCCESS"))
     if not upstream or RUN_IF[condition](upstream):
         return Start(attempt)
+    if Outcome.DISABLED in upstream and (condition.startswith("ALL") or set(upstream) == {Outcome.DISABLED}):
+        # Known before the run starts, whatever becomes of the other tasks above it ("Disabled tasks in Lakeflow Jobs").
+        return Settle(attempt, Outcome.DISABLED, f"A task above is disabled, so that run_if {condition} cannot be met.")
     if condition == "ALL_SUCCESS":
         if any(outcome in FAILURES for outcome in upstream):
             return Settle(attempt, Outcome.UPSTREAM_FAILED, "An upstream task failed.")
@@ -199,7 +204,11 @@ RUN_IF: Mapping[str, Callable[[list[Outcome]], bool]] = {
     "AT_LEAST_ONE_SUCCESS": lambda upstream: any(outcome is Outcome.SUCCESS for outcome in upstream),
     "NONE_FAILED": lambda upstream: (
         not any(outcome in FAILURES for outcome in upstream)
-        and any(outcome is not Outcome.EXCLUDED for outcome in upstream)
+        # With a disabled task beside it, a skipped one is enough ("Disabled tasks in Lakeflow Jobs").
+        and (
+            not {*upstream} <= {Outcome.EXCLUDED, Outcome.DISABLED}
+            or {*upstream} == {Outcome.EXCLUDED, Outcome.DISABLED}
+        )
     ),
     "ALL_DONE": lambda upstream: True,
     "AT_LEAST_ONE_FAILED": lambda upstream: any(outcome in FAILURES for outcome in upstream),

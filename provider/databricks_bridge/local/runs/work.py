@@ -42,6 +42,14 @@ def kind_of(task: Task) -> str:
     return next(kind for kind in KINDS if kind in task)
 
 
+def is_serverless(settings: Mapping[str, Any], task: Task) -> bool:
+    """Whether the task names no cluster, or one that is serverless: it is run on serverless compute then."""
+    clusters = {item.get("job_cluster_key"): item for item in settings.get("job_clusters", ())}
+    if "job_cluster_key" in task:
+        return any(name.startswith("serverless") for name in clusters.get(task["job_cluster_key"], {}))
+    return not {"new_cluster", "existing_cluster_id"} & task.keys()
+
+
 def resolved_attempt(
     run: Run, task: Task, attempt: Attempt, progress: Progress, workspace: Workspace
 ) -> dict[str, Any]:
@@ -122,6 +130,7 @@ async def _run_code(
         arguments=tuple(attempt.resolved.get("spark_python_task", {}).get("parameters", ())),
         task_values=progress.task_values(),
         context=run_context(run, attempt, workspace, path if what == "notebook" else ""),
+        serverless=is_serverless(run.settings, task),
     )
     result = await means.engine.run(request)
     await means.holds.stop(run.run_id, "after_notebook")

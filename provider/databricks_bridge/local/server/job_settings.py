@@ -1,6 +1,7 @@
 """What a job may look like: settings are checked, completed and merged here. Pure.
 
-Fields that this workspace does nothing with (notifications, tags, clusters, health) are kept and shown as given.
+Fields that decide nothing here (notifications, tags, sizes of clusters, health) are kept and shown as given; what would
+change what a run does and is not followed is refused (`followed_settings.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from databricks_bridge.local.server.errors import InvalidParameterValue
+from databricks_bridge.local.server.followed_settings import (
+    refuse_in_continuous,
+    refuse_keys_of_nothing,
+    refuse_of_job,
+)
 from databricks_bridge.local.server.task_settings import (
     LARGEST_NUMBER,
     check_references,
@@ -49,11 +55,18 @@ def completed(given: Mapping[str, Any]) -> Settings:
         raise InvalidParameterValue("name must be text of at most 4096 characters")
     whole_number(settings["timeout_seconds"], "timeout_seconds", 0, LARGEST_NUMBER)
     whole_number(settings["max_concurrent_runs"], "max_concurrent_runs", 0, 1000)
-    if not isinstance(settings.get("queue", {}), dict):
-        raise InvalidParameterValue("queue must be an object, such as {'enabled': true}")
+    for name in ("queue", "run_as"):
+        if not isinstance(settings.get(name, {}), dict):
+            raise InvalidParameterValue(f"{name} must be an object")
+    for name in ("job_clusters", "environments"):
+        if not is_objects(settings.get(name, [])):
+            raise InvalidParameterValue(f"{name} must be a list of objects")
+    refuse_of_job(settings)
     names = _parameter_names(settings.get("parameters", []))
     settings["tasks"] = checked_tasks(settings.get("tasks", []), names)
     check_starts(settings)
+    refuse_keys_of_nothing(settings)
+    refuse_in_continuous(settings)
     for item in settings.get("parameters", []):
         check_references(item["default"], frozenset(), frozenset())
     return settings

@@ -7,8 +7,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.refusals import Area, words
+from databricks_bridge.local.request_fields.declaration import declaration
 from databricks_bridge.local.server import pages
 from databricks_bridge.local.server.errors import InvalidParameterValue
+from databricks_bridge.local.server.job_names import refuse_names_of_nothing
 from databricks_bridge.local.server.job_settings import completed, merged
 from databricks_bridge.local.server.jobs_wire import job_body, listed_job, trigger_state
 from databricks_bridge.local.server.permissions import given_access, keep_access
@@ -41,12 +44,21 @@ def existing_job(workspace: Workspace, job_id: int) -> Job:
 
 
 def _create(workspace: Workspace, given: Arguments) -> dict[str, Any]:
-    settings, access = completed(given.values), given_access(given.values.get("access_control_list"))
+    _refuse_one_task_at_the_top(given)
+    known = declaration().objects["jobs.JobSettings"]
+    settings = completed({name: value for name, value in given.values.items() if name in known})
+    access = given_access(given.values.get("access_control_list"))
+    refuse_names_of_nothing(workspace, settings)
     refuse_what_cannot_be_watched(workspace, settings, None)
     job_id = workspace.store.add_job(workspace.name, settings, _now_ms(workspace)).job_id
     if access:
         keep_access(workspace, str(job_id), {}, access)
     return {"job_id": job_id}
+
+
+def _refuse_one_task_at_the_top(given: Arguments) -> None:
+    if any(name.endswith("_task") for name in given.values):
+        raise InvalidParameterValue(words(Area.SETTING, "jobs/create in the form of API 2.0"))
 
 
 def _get(workspace: Workspace, given: Arguments) -> dict[str, Any]:
@@ -98,6 +110,7 @@ def _reset(workspace: Workspace, given: Arguments) -> dict[str, Any]:
 
 
 def _change(workspace: Workspace, job: Job, settings: dict[str, Any]) -> dict[str, Any]:
+    refuse_names_of_nothing(workspace, settings)
     refuse_what_cannot_be_watched(workspace, settings, job.job_id)
     workspace.store.change_job(job.job_id, settings, _now_ms(workspace))
     workspace.runs.promote(job.job_id)

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from databricks_bridge.local.ports import Workspace
-from databricks_bridge.local.refusals import Area, names
+from databricks_bridge.local.refusals import Area, names, words
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.means import latest_attempts
 from databricks_bridge.local.runs.model import Outcome, Phase, Run
@@ -26,8 +26,10 @@ from databricks_bridge.local.runs.records import (
 )
 from databricks_bridge.local.runs.work import KINDS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
+from databricks_bridge.local.server.job_names import refuse_names_of_nothing
 from databricks_bridge.local.server.job_settings import completed
 from databricks_bridge.local.server.jobs import existing_job
+from databricks_bridge.local.server.permissions import given_access
 from databricks_bridge.local.server.requests import JOBS_VERSIONS, Arguments, api_router
 from databricks_bridge.local.server.task_settings import check_references
 from databricks_bridge.local.store import Job
@@ -43,6 +45,22 @@ OTHER_PARAMS = (
     "pipeline_params",
 )
 
+OF_SUBMIT = (
+    "budget_policy_id",
+    "duration_target",
+    "email_notifications",
+    "environment_variables",
+    "environments",
+    "git_source",
+    "health",
+    "notification_settings",
+    "performance_target",
+    "queue",
+    "run_as",
+    "usage_policy_id",
+    "webhook_notifications",
+)
+"""Settings of runs/submit that are those of a job."""
 _TASK_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -70,6 +88,8 @@ def existing_run(workspace: Workspace, run_id: int) -> Run:
 def _run_now(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     job = existing_job(workspace, given.integer("job_id"))
     _refuse_other_params(given)
+    if given.text("duration_target"):
+        raise FeatureDisabled(words(Area.SETTING, "duration_target"))
     job_parameters = _job_parameters(given)
     notebook_params = given.text_map("notebook_params")
     if len(json.dumps({"notebook_params": notebook_params})) > NOTEBOOK_PARAMS_LIMIT:
@@ -120,7 +140,12 @@ def _submit(workspace: Workspace, given: Arguments) -> dict[str, Any]:
     if not tasks:
         raise InvalidParameterValue("runs/submit needs tasks")
     limit = given.integer("timeout_seconds", 0)
-    settings = completed({"name": given.text("run_name") or "Untitled", "tasks": tasks, "timeout_seconds": limit})
+    more = {name: given.values[name] for name in OF_SUBMIT if name in given.values}
+    settings = completed(
+        {**more, "name": given.text("run_name") or "Untitled", "tasks": tasks, "timeout_seconds": limit}
+    )
+    given_access(given.values.get("access_control_list"))
+    refuse_names_of_nothing(workspace, settings)
     order = Order(job_id=None, settings=settings)
     return {"run_id": _create_once(workspace, given.text("idempotency_token"), order)}
 
@@ -160,6 +185,8 @@ def _repair(workspace: Workspace, given: Arguments) -> dict[str, Any]:
         raise FeatureDisabled(
             "runs/repair: notebook_params is not supported by the local workspace; use job_parameters"
         )
+    if given.texts("python_params"):
+        raise FeatureDisabled("runs/repair: python_params is not supported by the local workspace")
     if run.phase in ACTIVE:
         raise InvalidState(f"Run {run.run_id} is in progress; only a run that has ended can be repaired")
     if run.outcome is Outcome.NO_SLOT:

@@ -11,6 +11,7 @@ from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.holds import PLACES, Hold
 from databricks_bridge.local.runs.trigger_test import looked_at
 from databricks_bridge.local.server.errors import InvalidParameterValue, ResourceDoesNotExist
+from databricks_bridge.local.server.job_names import run_as_name
 from databricks_bridge.local.server.jobs import existing_job
 from databricks_bridge.local.server.requests import read
 from databricks_bridge.local.server.unity_catalog_grants import missing_privilege
@@ -63,7 +64,11 @@ def router(workspace: Workspace) -> APIRouter:
     async def test_trigger(request: Request) -> dict[str, Any]:
         job = existing_job(workspace, (await read(request)).integer("job_id"))
         return {
-            "triggers": await looked_at(workspace, job, lambda kind, name: missing_privilege(workspace, kind, name))
+            "triggers": await looked_at(
+                workspace,
+                job,
+                lambda kind, name: missing_privilege(workspace, kind, name, run_as_name(workspace, job.settings)),
+            )
         }
 
     @routes.post("/holds")

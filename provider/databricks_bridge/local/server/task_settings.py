@@ -12,6 +12,7 @@ from databricks_bridge.local.runs.plan import RUN_IF
 from databricks_bridge.local.runs.references import UnknownReference, check
 from databricks_bridge.local.runs.work import KINDS, OPERATORS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue
+from databricks_bridge.local.server.followed_settings import refuse_of_task
 
 _TASK_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_CONCURRENCY = 100
@@ -90,6 +91,7 @@ def _checked_task(
         checked = _for_each(key, given, keys, job_parameters, check_text)
     else:
         checked = _BODIES[kind](key, given, check_text)
+    refuse_of_task(task)
     return {**task, "run_if": run_if, kind: checked}
 
 
@@ -108,8 +110,7 @@ def _notebook(key: str, notebook: Settings, check_text: Check) -> Settings:
     path = notebook.get("notebook_path")
     if not isinstance(path, str) or not path:
         raise InvalidParameterValue(f"Task {key}: notebook_task.notebook_path is missing")
-    if notebook.get("source", "WORKSPACE") != "WORKSPACE":
-        raise FeatureDisabled(f"Task {key}: the local workspace runs notebooks of source WORKSPACE only")
+    _refuse_git(key, notebook)
     if not path.startswith("/"):
         raise InvalidParameterValue(f"Task {key}: notebook_path {path!r} must be absolute, such as /Shared/notebook")
     _texts_by_name(key, "base_parameters", notebook.get("base_parameters", {}), check_text)
@@ -120,8 +121,7 @@ def _python(key: str, python: Settings, check_text: Check) -> Settings:
     path = python.get("python_file")
     if not isinstance(path, str) or not path:
         raise InvalidParameterValue(f"Task {key}: spark_python_task.python_file is missing")
-    if python.get("source", "WORKSPACE") != "WORKSPACE":
-        raise FeatureDisabled(f"Task {key}: the local workspace runs Python files of source WORKSPACE only")
+    _refuse_git(key, python)
     if not path.removeprefix("dbfs:").startswith("/"):
         raise InvalidParameterValue(
             f"Task {key}: python_file {path!r} must be absolute: /Workspace/... or /Volumes/..."
@@ -137,9 +137,11 @@ def _python(key: str, python: Settings, check_text: Check) -> Settings:
 def _sql(key: str, settings: Settings, check_text: Check) -> Settings:
     for other in ("query", "dashboard", "alert"):
         if other in settings:
-            raise FeatureDisabled(f"Task {key}: the local workspace runs sql_task.file, not {other}")
+            raise FeatureDisabled(f"Task {key}: {words(Area.SETTING, f'sql_task.{other}')}")
     file = settings.get("file")
     path = file.get("path") if isinstance(file, dict) else None
+    if isinstance(file, dict):
+        _refuse_git(key, file)
     if not isinstance(path, str) or not path.startswith("/"):
         raise InvalidParameterValue(f"Task {key}: sql_task.file.path must be the absolute path of a workspace file")
     if not isinstance(settings.get("warehouse_id"), str):
@@ -179,8 +181,9 @@ def _for_each(
     whole_number(loop.get("concurrency", 1), f"Task {key}: for_each_task.concurrency", 1, _MOST_CONCURRENCY)
     if not isinstance(nested, dict):
         raise InvalidParameterValue(f"Task {key}: for_each_task.task is missing")
-    if nested.get("depends_on"):
-        raise InvalidParameterValue(f"Task {key}: the nested task of a for_each_task has no depends_on")
+    for name in ("depends_on", "disabled"):
+        if nested.get(name):
+            raise InvalidParameterValue(f"Task {key}: the nested task of a for_each_task has no {name}")
     return {**loop, "task": _checked_task(nested, keys, job_parameters, iterates=True)}
 
 
@@ -191,6 +194,11 @@ _BODIES: Mapping[str, Callable[[str, Settings, Check], Settings]] = {
     "condition_task": _condition,
     "run_job_task": _run_job,
 }
+
+
+def _refuse_git(key: str, settings: Settings) -> None:
+    if settings.get("source", "WORKSPACE") != "WORKSPACE":
+        raise FeatureDisabled(f"Task {key}: {words(Area.SETTING, 'source: GIT')}; give source WORKSPACE")
 
 
 def _texts_by_name(key: str, name: str, given: Any, check_text: Check) -> None:

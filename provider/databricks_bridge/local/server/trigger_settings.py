@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.local.refusals import Area, words
 from databricks_bridge.local.runs.starts import STARTS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue
 from databricks_bridge.local.server.unity_catalog_names import is_name
@@ -65,7 +66,7 @@ def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
 
 def _of_one_kind(start: dict[str, Any], name: str, kinds: tuple[str, ...]) -> dict[str, Any]:
     if "sql_condition" in start:
-        raise FeatureDisabled(f"{name}.sql_condition is not supported by the local workspace")
+        raise FeatureDisabled(words(Area.SETTING, "trigger.sql_condition"))
     # The name of table_update before 2025; still accepted, never shown.
     given = [kind for kind in (*kinds, "table") if kind in start]
     if len(given) != 1:
@@ -156,7 +157,7 @@ def _schedule(schedule: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(schedule.get(name), str) or not schedule[name]:
             raise InvalidParameterValue(f"schedule.{name} is missing")
     if "sql_condition" in schedule:
-        raise FeatureDisabled("schedule.sql_condition is not supported by the local workspace")
+        raise FeatureDisabled(words(Area.SETTING, "schedule.sql_condition"))
     try:
         parse_quartz(schedule["quartz_cron_expression"])
         parse_zone(schedule["timezone_id"])

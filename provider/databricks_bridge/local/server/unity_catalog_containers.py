@@ -176,6 +176,8 @@ def create_volume(workspace: Workspace, given: Arguments) -> Body:
     name = _new_name(given)
     if given.text("volume_type") not in (None, "MANAGED"):
         raise InvalidParameterValue("The local workspace has managed volumes only; give volume_type MANAGED.")
+    if given.text("storage_location") is not None:
+        raise InvalidParameterValue("CreateVolume storage_location can not be provided.")
     names.existing_schema(workspace, catalog, schema)
     names.refuse_read_only(workspace, catalog)
     folder = names.volumes_folder(workspace, catalog, schema) / name

@@ -66,8 +66,11 @@ def require_select(workspace: Workspace, table: str) -> None:
         raise PermissionDenied(f"User does not have {missing}.")
 
 
-def missing_privilege(workspace: Workspace, kind: str, full_name: str) -> str | None:
-    """The first privilege that the user lacks to read a table or volume, such as ``SELECT on Table 'main.s.t'``, or None."""
+def missing_privilege(workspace: Workspace, kind: str, full_name: str, principal: str | None = None) -> str | None:
+    """The first privilege that is lacking to read a table or volume, such as ``SELECT on Table 'main.s.t'``, or None.
+
+    :param principal: whose; the user where it is left out.
+    """
     parts = full_name.lower().split(".")
     granted = _granted(workspace)
     for above, count, privilege in (
@@ -76,7 +79,7 @@ def missing_privilege(workspace: Workspace, kind: str, full_name: str) -> str | 
         (kind, 3, _TO_READ[kind]),
     ):
         name = ".".join(parts[:count])
-        if privilege not in _privileges_on(workspace, granted, above, name, workspace.user_name):
+        if privilege not in _privileges_on(workspace, granted, above, name, principal or workspace.user_name):
             return f"{privilege.replace('_', ' ')} on {above.capitalize()} '{name}'"
     return None
 

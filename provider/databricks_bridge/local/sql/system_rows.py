@@ -30,6 +30,7 @@ RESULTS: Mapping[Outcome, str] = {
     Outcome.UPSTREAM_FAILED: "BLOCKED",
     Outcome.UPSTREAM_CANCELED: "BLOCKED",
     Outcome.EXCLUDED: "SKIPPED",
+    Outcome.DISABLED: "SKIPPED",
     Outcome.NO_SLOT: "SKIPPED",
 }
 # A kind of a start in the settings: the word of jobs.trigger_type.
