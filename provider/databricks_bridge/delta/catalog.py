@@ -81,8 +81,14 @@ class CatalogManagedTable:
     """
 
     def __init__(
-        self, workspace: Workspace, full_name: str, *, open_files: Callable[[], Awaitable[Files]] | None = None
+        self,
+        workspace: Workspace,
+        full_name: str,
+        *,
+        open_files: Callable[[], Awaitable[Files]] | None = None,
+        store: str = "",
     ) -> None:
+        self.store = store
         self._workspace, self._name, self._open_files = workspace, full_name, open_files
         self._parts = split(full_name)
         self._heads: dict[int, CommitHead] = {}

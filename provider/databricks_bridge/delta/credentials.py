@@ -85,10 +85,12 @@ async def bucket_region(bucket: str, *, endpoint: str = _S3) -> str | None:
     """The AWS region of a bucket: S3 names it in `x-amz-bucket-region` whoever asks. None when it did not."""
     import aiohttp
 
+    from databricks_bridge.workspace.names import HostResolver
+
     timeout = aiohttp.ClientTimeout(total=_REGION_SECONDS)
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
+            aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(resolver=HostResolver())) as session,
             session.head(f"{endpoint}/{bucket}", allow_redirects=False) as response,
         ):
             return response.headers.get("x-amz-bucket-region")

@@ -53,6 +53,11 @@ class Location:
     path: str
     endpoint: str = ""
 
+    @property
+    def store(self) -> str:
+        """What answers, or hangs, for all folders in it."""
+        return f"{self.kind}://{self.account}/{self.bucket}"
+
 
 def is_location(text: str) -> bool:
     """Whether this is a storage location, and not a table's name in the catalog."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
-from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound, Unavailable
 from databricks_bridge.delta.files import Files, Listed
 from databricks_bridge.delta.names import checksum_path, commit_path
+from databricks_bridge.workspace.threads import in_thread_of
 
 _METADATA_PREFIX = b'{"metaData"'
 _CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+_PARQUET_SECONDS = 300.0
 _FEED = "delta.enableChangeDataFeed"
 
 
@@ -72,8 +74,14 @@ async def from_checkpoint(files: Files, parts: Sequence[Listed]) -> Metadata | N
             async for line in files.lines(part.path):
                 if line.replace(b" ", b"").startswith(_METADATA_PREFIX):
                     return Metadata.of(json.loads(line)["metaData"])
-        elif found := await asyncio.to_thread(_in_parquet, files, part):
-            return found
+        else:
+            read = partial(_in_parquet, files, part)
+            try:
+                found = await in_thread_of(f"log of {files.where}", read, seconds=_PARQUET_SECONDS, at_once=1)
+            except TimeoutError as error:
+                raise Unavailable(f"{part.path} of {files.where} was not read in {_PARQUET_SECONDS:g} s") from error
+            if found:
+                return found
     return None
 
 

@@ -101,6 +101,11 @@ class NamedTable:
         log, _ = await self._current()
         return await log.snapshot_files(version)
 
+    @property
+    def store(self) -> str:
+        """Where the log is, as far as a bound for each store asks; empty until the name was looked up."""
+        return self._place[1].store if self._place is not None else ""
+
     async def resolve(self) -> DeltaLog:
         """Looks the name up in the catalog, now, and asks for new credentials at the next look."""
         async with self._turn:

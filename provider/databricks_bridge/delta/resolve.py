@@ -127,7 +127,7 @@ def _open_managed(
     async def files() -> Files:
         return Files(await store.open(), name)
 
-    return CatalogManagedTable(workspace, name, open_files=files)
+    return CatalogManagedTable(workspace, name, open_files=files, store=location.store)
 
 
 def _open_location(text: str) -> DeltaLog:

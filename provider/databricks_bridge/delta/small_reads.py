@@ -96,12 +96,15 @@ class SmallReads:
             signed["x-amz-security-token"] = str(self._keys["session_token"])
         headers = sign(f"{host.path.rstrip('/')}{target}", signed, self._keys, self._region, self._now())
         try:
-            async with self._workspace.session().get(
-                URL(f"{base.rstrip('/')}{target}", encoded=True),
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=_SECONDS),
-                allow_redirects=False,
-            ) as response:
+            async with (
+                self._workspace.slots_of(self._place.partition("/")[0]),
+                self._workspace.session().get(
+                    URL(f"{base.rstrip('/')}{target}", encoded=True),
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(total=_SECONDS),
+                    allow_redirects=False,
+                ) as response,
+            ):
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None

@@ -14,9 +14,12 @@ from databricks_bridge.feeds.look import Looker, OpenWorkspace
 from databricks_bridge.feeds.rounds import Bell
 from databricks_bridge.feeds.run_feed import FeedRuns, RunFeed
 from databricks_bridge.feeds.runs import look_at_runs
-from databricks_bridge.feeds.tables import FeedTable, Key, key_of
+from databricks_bridge.feeds.tables import FeedTable, Key, key_of, place_of
 from databricks_bridge.feeds.versions import source_of
 from databricks_bridge.workspace.client import Workspace
+
+_END_SECONDS = 5.0
+"""A look that nobody waits for any more may take so long to end."""
 
 
 class Seat:
@@ -32,7 +35,7 @@ class Seat:
         self._workspaces: dict[str, Workspace] = {}
         self._tables: dict[Key, FeedTable] = {}
         self._runs: dict[str, FeedRuns] = {}
-        self._turn = asyncio.Lock()
+        self._turns: dict[str, asyncio.Lock] = {}
 
     async def rest(self, seconds: float) -> None:
         """Until something that this seat watches has changed, at most so long."""
@@ -40,38 +43,47 @@ class Seat:
 
     async def workspace(self, databricks_conn_id: str) -> Workspace:
         """The shared client of this connection; the seat gives it back."""
-        async with self._turn:
+        async with self._turn_of(databricks_conn_id):
             if databricks_conn_id not in self._workspaces:
                 opened = await self._hub.workspaces.take(databricks_conn_id, partial(self._open, databricks_conn_id))
                 self._workspaces[databricks_conn_id] = opened
             return self._workspaces[databricks_conn_id]
+
+    def _turn_of(self, databricks_conn_id: str) -> asyncio.Lock:
+        """One at a time for each connection: one that is slow to open holds up no other."""
+        return self._turns.setdefault(databricks_conn_id, asyncio.Lock())
 
     async def table(self, table: DeltaTable) -> VersionSource:
         """The table as the feed knows it: at most one interval old."""
         key = key_of(table)
         if key not in self._tables:
             workspace = await self.workspace(table.databricks_conn_id)
-            self._tables[key] = self._hub.tables.join(key, partial(source_of, workspace, table), self._bell)
+            self._tables[key] = self._hub.tables.join(
+                key, partial(source_of, workspace, table), self._bell, place=place_of(table)
+            )
         return self._tables[key]
 
     async def runs(self, databricks_conn_id: str) -> FeedRuns:
         """The runs of the workspace as the feed knows them."""
-        if databricks_conn_id not in self._runs:
-            workspace = await self.workspace(databricks_conn_id)
+        workspace = await self.workspace(databricks_conn_id)
+        async with self._turn_of(databricks_conn_id):
+            if databricks_conn_id not in self._runs:
 
-            async def opened() -> RunFeed:
-                return RunFeed(workspace)
+                async def opened() -> RunFeed:
+                    return RunFeed(workspace)
 
-            feed = await self._hub.runs.take(databricks_conn_id, opened)
-            self._runs[databricks_conn_id] = feed.join(self._bell)
-        return self._runs[databricks_conn_id]
+                feed = await self._hub.runs.take(databricks_conn_id, opened)
+                self._runs[databricks_conn_id] = feed.join(self._bell)
+            return self._runs[databricks_conn_id]
 
     async def close(self) -> None:
         """Leaves everything. What nobody else uses is closed. May be called twice."""
         tables, runs, workspaces = self._tables, self._runs, self._workspaces
         self._tables, self._runs, self._workspaces = {}, {}, {}
-        for key in tables:
-            self._hub.tables.leave(key, self._bell)
+        ending = [look for key in tables if (look := self._hub.tables.leave(key, self._bell)) is not None]
+        if ending:
+            # a look that is given up may have something to take back, a statement on a warehouse say, by the client that is closed next
+            await asyncio.wait(ending, timeout=_END_SECONDS)
         for databricks_conn_id, place in runs.items():
             place.leave()
             await self._hub.runs.give_back(databricks_conn_id)

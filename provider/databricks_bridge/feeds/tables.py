@@ -1,7 +1,7 @@
 """The one feed of versions on an event loop: each table is polled once an interval, however many wait for it.
 
-Looks are spread over the interval and bounded in number. A look that finds something rings for all who wait for that
-table; they then ask, and are answered from memory.
+Looks are spread over the interval, and bounded in number for each workspace and store: one that hangs holds up its own
+tables alone. A look that finds something rings for all who wait for that table; they then ask, and are answered from memory.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -18,11 +19,14 @@ from databricks_bridge.core.errors import BridgeError, Unavailable
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.delta.model import CommitSummary, LatestVersion, VersionSource
 from databricks_bridge.delta.turn import Turn
+from databricks_bridge.feeds.lanes import Lane, Lanes
 from databricks_bridge.feeds.rounds import Bell, Timing, again, in_background
 
 log = logging.getLogger(__name__)
 
 LOOKS_AT_ONCE = 32
+"""Of one workspace, and of one store by the credentials of one workspace."""
+
 _ANSWERS_MAX = 64
 
 OpenSource = Callable[[], Awaitable[VersionSource]]
@@ -41,11 +45,21 @@ def key_of(table: DeltaTable) -> Key:
     return tuple(getattr(table, name) for name in _ASKED)
 
 
+def place_of(table: DeltaTable) -> Hashable:
+    """Who answers a poll of this table first: its workspace, its warehouse there, or the server of its profile.
+
+    :param table: the source as its author wrote it.
+    """
+    return table.profile or (table.databricks_conn_id, table.warehouse)
+
+
 @dataclass(eq=False, slots=True)
 class Watched:
     """One table under watch. `answers` are what `known` was answered with since the newest version was found."""
 
     open_source: OpenSource
+    place: Hashable
+    lane: Lane
     bells: list[Bell] = field(default_factory=list)
     source: VersionSource | None = None
     last: LatestVersion | None = None
@@ -96,7 +110,7 @@ class TableFeed:
         self._tables: dict[Key, Watched] = {}
         self._due: list[tuple[float, int, Watched]] = []
         self._order = count()
-        self._slots = asyncio.Semaphore(at_once)
+        self._lanes = Lanes(at_once)
         self._news = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
         self._looks: set[asyncio.Task[None]] = set()
@@ -104,11 +118,17 @@ class TableFeed:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def join(self, key: Key, open_source: OpenSource, bell: Bell) -> FeedTable:
-        """Watches a table for one more; its first look is due at once. May be called again by the same."""
+    def join(self, key: Key, open_source: OpenSource, bell: Bell, *, place: Hashable = "") -> FeedTable:
+        """Watches a table for one more; its first look is due at once. May be called again by the same.
+
+        :param key: what makes two tables one poll, see `key_of`.
+        :param open_source: opens who is asked for the versions; called at the first look.
+        :param bell: who waits.
+        :param place: who is asked, see `place_of`; its store is learnt when the source is open.
+        """
         watched = self._tables.get(key)
         if watched is None:
-            watched = self._tables[key] = Watched(open_source)
+            watched = self._tables[key] = Watched(open_source, place, self._lanes.to((place, "")))
             self._plan(watched, self._timing.clock())
         if bell not in watched.bells:
             watched.bells.append(bell)
@@ -118,19 +138,27 @@ class TableFeed:
             self._runner = in_background(self._run(), "databricks-bridge version feed")
         return FeedTable(self, watched)
 
-    def leave(self, key: Key, bell: Bell) -> None:
-        """One less who waits for this table. After the last one nothing of it is polled, or kept."""
+    def leave(self, key: Key, bell: Bell) -> asyncio.Task[None] | None:
+        """One less who waits for this table. After the last one nothing of it is polled, or kept.
+
+        Returns the look that was under way for the last one, which is cancelled: wait for it before its client is closed.
+
+        :param key: as it was joined.
+        :param bell: who waited.
+        """
         watched = self._tables.get(key)
         if watched is None:
-            return
+            return None
         if bell in watched.bells:
             watched.bells.remove(bell)
         if not watched.bells:
             del self._tables[key]
-            if watched.look is not None:
-                watched.look.cancel()  # its client may be closed next
         if not self._tables:
             self._stop()
+        if watched.bells or watched.look is None:
+            return None
+        watched.look.cancel()
+        return watched.look
 
     async def latest(self, watched: Watched, known: int | None) -> LatestVersion | None:
         """The answer of `VersionSource.latest`, from memory where it is there. Raises what the last look raised."""
@@ -144,7 +172,7 @@ class TableFeed:
             await self._reopen(watched)
         if (found := watched.answer(known)) is not None:
             return found[0]
-        async with self._slots, watched.turn:
+        async with watched.lane, watched.turn:
             # with the turn held no look changes what these answers are of
             if (found := watched.answer(known)) is None:
                 found = (await (await watched.opened()).latest(known),)
@@ -157,9 +185,11 @@ class TableFeed:
         if now < watched.reopen_at or not watched.bells:
             return
         watched.reopen_at = now + watched.interval
-        async with self._slots, watched.turn:
+        async with watched.lane, watched.turn:
             watched.source = None
-            watched.take(None, await (await watched.opened()).latest(None))
+            source = await watched.opened()
+            watched.lane = self._lane_of(watched)
+            watched.take(None, await source.latest(None))
 
     def _plan(self, watched: Watched, due: float) -> None:
         watched.due = due
@@ -176,11 +206,23 @@ class TableFeed:
             due, _, watched = heapq.heappop(self._due)
             if due != watched.due or not watched.bells:
                 continue  # planned otherwise since, or left
-            await self._slots.acquire()
-            look = in_background(self._look(watched), "databricks-bridge look")
-            watched.look = look
-            self._looks.add(look)
-            look.add_done_callback(self._looks.discard)
+            self._begin(watched)
+
+    def _begin(self, watched: Watched) -> None:
+        watched.lane.begin(partial(self._start, watched, watched.lane))
+
+    def _start(self, watched: Watched, lane: Lane) -> bool:
+        if not watched.bells:
+            return False  # the last one left while the look waited for its slot
+        look = in_background(self._look(watched, lane), "databricks-bridge look")
+        watched.look = look
+        self._looks.add(look)
+        look.add_done_callback(self._looks.discard)
+        return True
+
+    def _lane_of(self, watched: Watched) -> Lane:
+        """Of the store, once the source is open and says which it is."""
+        return self._lanes.to((watched.place, getattr(watched.source, "store", "")))
 
     async def _nap(self, seconds: float | None) -> None:
         try:
@@ -189,12 +231,15 @@ class TableFeed:
         except TimeoutError:
             pass
 
-    async def _look(self, watched: Watched) -> None:
-        """One look, in a slot that is taken. Nothing that a source does ends the feed."""
+    async def _look(self, watched: Watched, lane: Lane) -> None:
+        """One look, in a slot of `lane` that is taken. Nothing that a source does ends the feed."""
         moved = False
         try:
             async with watched.turn:
                 source = await watched.opened()
+                watched.lane = self._lane_of(watched)
+                if watched.lane is not lane:
+                    return self._begin(watched)  # the store has slots of its own
                 known = watched.first_known if watched.last is None else watched.last.version
                 moved = watched.take(known, await source.latest(known))
         except BridgeError as error:
@@ -203,7 +248,7 @@ class TableFeed:
             log.exception("a look failed in a way new to us; looking again")
             watched.error = Unavailable(f"a look failed with {type(error).__name__}; looking again")
         finally:
-            self._slots.release()
+            lane.done()
         watched.look = None
         watched.looks += 1
         if watched.first is not None:

@@ -13,6 +13,7 @@ import logging
 import re
 import sys
 from contextlib import suppress
+from functools import partial
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ OFFICIAL_NAMES = (
 # The official hook says at INFO, once a call, which way it authenticates: far too often at polling rate.
 _quiet = logging.getLogger(f"{__name__}.official")
 _quiet.setLevel(logging.WARNING)
+_CONNECTION_SECONDS, _TOKEN_SECONDS = 60.0, 60.0
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _AZURE = {"azure_tenant_id", "azure_resource_id", "use_azure_managed_identity", "use_default_azure_credential"}
 _TOKEN_IN_TEXT = re.compile(r"(['\"]\w*(?:token|secret|password|assertion)\w*['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
@@ -80,16 +82,24 @@ class _Login:
 
     async def renew(self) -> None:
         """Reads the connection again and forgets every token."""
+        import aiohttp
         from airflow.exceptions import AirflowNotFoundException
         from airflow.providers.databricks.hooks.databricks import DatabricksHook
 
-        from databricks_bridge.core.errors import InvalidArgument
+        from databricks_bridge.core.errors import InvalidArgument, Unavailable
+        from databricks_bridge.workspace.names import HostResolver
 
         # one try: the client above retries, and the hook's own pauses would block the event loop for some logins
         hook = DatabricksHook(databricks_conn_id=self._conn_id, retry_limit=1, caller="databricks-bridge")
         hook._log = _quiet
         try:
-            await hook._a_cache_databricks_conn()
+            async with asyncio.timeout(_CONNECTION_SECONDS):
+                await hook._a_cache_databricks_conn()
+        except TimeoutError as error:
+            raise Unavailable(
+                f"Airflow gave no answer for the connection {self._conn_id!r} in {_CONNECTION_SECONDS:g} s; is its secrets "
+                "backend reachable?"
+            ) from error
         except AirflowNotFoundException as error:
             raise InvalidArgument(
                 f"the Airflow connection {self._conn_id!r} does not exist; create it with type databricks, or correct "
@@ -106,7 +116,8 @@ class _Login:
                 f"the Airflow connection {self._conn_id!r} now names {url}, and this client was opened for {self.url}; "
                 "what was open there is not moved: restart the task"
             )
-        await hook.__aenter__()
+        # as the hook's own __aenter__ does, but for the threads in which names are looked up
+        hook._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=HostResolver()))
         # the hook before may still be fetching a token for another call; the one before that is not
         retired, self._retired, self._hook = self._retired, self._hook, hook
         await _close(retired)
@@ -166,19 +177,24 @@ class _Login:
 
 async def _ready(hook: DatabricksHook) -> None:
     """Imports what takes half a second, so that it takes it from no event loop."""
+    from databricks_bridge.workspace.threads import in_thread_of
+
     if _AZURE & hook.databricks_conn.extra_dejson.keys() and "azure.identity.aio" not in sys.modules:
         with suppress(ImportError):  # the hook says what to install
-            await asyncio.to_thread(importlib.import_module, "azure.identity.aio")
+            await in_thread_of("import", partial(importlib.import_module, "azure.identity.aio"), seconds=_TOKEN_SECONDS)
 
 
 async def _token(hook: DatabricksHook) -> str | None:
     """The hook's token. In a thread where its own asynchronous way would block the event loop and leave a session open
     (DefaultAzureCredential), or takes a package that the provider does not bring (aiofiles, for Kubernetes).
     """
+    from databricks_bridge.workspace.threads import in_thread_of
+
     conn = hook.databricks_conn
     extra = conn.extra_dejson
     if extra.get("use_default_azure_credential") or extra.get("federated_k8s") or conn.login == "federated_k8s":
-        token: str | None = await asyncio.to_thread(hook._get_token)
+        owner = f"token of {hook.databricks_conn_id}"
+        token: str | None = await in_thread_of(owner, hook._get_token, seconds=_TOKEN_SECONDS, at_once=1)
         return token
     token = await hook._a_get_token()
     return token

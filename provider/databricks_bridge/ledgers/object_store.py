@@ -217,11 +217,12 @@ def open_url(url: str, *, make: bool = True) -> Any:
     plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
     options: dict[str, Any] = {
         "client_options": {
-            "connect_timeout": timedelta(seconds=10),
-            "timeout": timedelta(seconds=30),
+            "connect_timeout": timedelta(seconds=5),
+            "timeout": timedelta(seconds=15),
             **({"allow_http": True} if plain else {}),
         },
-        "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
+        # a thread waits for it: no longer than `objects.CALL_SECONDS`
+        "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=20)},
     }
     if parts.scheme == "abfss" and (azure := azure_blob_endpoint(parts.hostname or "")):
         # obstore takes the account from the URL and sends it to the public cloud, whatever the URL's host

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from databricks_bridge.core.errors import LedgerError
+from databricks_bridge.workspace.threads import in_thread_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+CALL_SECONDS = 45.0
+_AT_ONCE = 4
+"""Calls under way to one store, by all subscriptions whose records are in it."""
 
 
 class AlreadyThere(Exception):
@@ -54,12 +61,16 @@ class Objects(Protocol):
 class StoreObjects:
     """`Objects` below `folder` of an obstore store, which is opened when it is first used. `where` is for messages.
 
-    obstore's blocking calls in a thread of asyncio's, not its own async ones: a process that ends soon after one of those
-    is aborted now and then (SIGABRT, one in four short commands), for its Rust threads outlive the interpreter.
+    obstore's blocking calls in threads of the store's own, not its async ones: a process that ends soon after one of those
+    is aborted now and then (SIGABRT, one in four short commands), for its Rust threads outlive the interpreter. `seconds`
+    bounds each call; obstore's own time-outs, which end the thread, are shorter (`object_store.open_url`).
     """
 
-    def __init__(self, open_store: Callable[[], ObjectStore], folder: str, where: str) -> None:
-        self._open, self._folder, self._where = open_store, folder, where
+    def __init__(
+        self, open_store: Callable[[], ObjectStore], folder: str, where: str, *, seconds: float = CALL_SECONDS
+    ) -> None:
+        self._open, self._folder, self._where, self._seconds = open_store, folder, where, seconds
+        self._owner = "store " + "/".join(where.split("/")[: 5 if where.startswith("file:") else 3])
         self._opened: ObjectStore | None = None
 
     @property
@@ -70,24 +81,30 @@ class StoreObjects:
         return self._opened
 
     async def get(self, key: str) -> bytes | None:
-        return await asyncio.to_thread(self._get, key)
+        return await self._call(partial(self._get, key))
 
     async def create(self, key: str, data: bytes) -> None:
-        await asyncio.to_thread(self._create, key, data)
+        await self._call(partial(self._create, key, data))
 
     async def put(self, key: str, data: bytes) -> None:
-        await asyncio.to_thread(self._put, key, data)
+        await self._call(partial(self._put, key, data))
 
     async def delete(self, keys: list[str]) -> None:
-        await asyncio.to_thread(self._delete, keys)
+        await self._call(partial(self._delete, keys))
 
     async def scan(self, after: str | None = None) -> AsyncIterator[Found]:
-        for found in await asyncio.to_thread(self._scan, after):
+        for found in await self._call(partial(self._scan, after)):
             yield found
 
     async def folders(self) -> list[str]:
         """The names of the folders directly below, sorted."""
-        return await asyncio.to_thread(self._folders)
+        return await self._call(self._folders)
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        try:
+            return await in_thread_of(self._owner, work, seconds=self._seconds, at_once=_AT_ONCE)
+        except TimeoutError as error:
+            raise LedgerError(f"the store at {self._where} gave no answer in {self._seconds:g} s") from error
 
     def _get(self, key: str) -> bytes | None:
         import obstore

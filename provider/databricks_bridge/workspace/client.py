@@ -114,6 +114,13 @@ class Workspace:
         """The HTTP session of this workspace, shared in the process, for calls to storage. Closed with its last client."""
         return self._transport.session()
 
+    def slots_of(self, store: str) -> asyncio.Semaphore:
+        """The bound of calls to one store through `session()`: enter it around each.
+
+        :param store: the bucket's name.
+        """
+        return self._transport.slots_of(store)
+
     async def get(self, path: str, params: Mapping[str, Any] | None = None) -> Json:
         """GET of `path` (with its leading slash), `params` in the query string; None values are left out."""
         return await self._transport.call("GET", path, params=params)

@@ -11,9 +11,11 @@ import aiohttp
 
 from databricks_bridge.core.errors import Throttled
 from databricks_bridge.workspace.limits import Limits
+from databricks_bridge.workspace.names import HostResolver
 
 CONNECTIONS = 20
-"""Requests under way at a time. More would only be in the service's hands when it says 429."""
+"""Requests under way at a time, to the workspace and to each bucket. More would only be in the service's hands when it says
+429."""
 
 JITTER_SECONDS = 1.0
 """What waits for the end of a pause comes back within so long after it, or a tenth of the pause."""
@@ -87,6 +89,7 @@ class Line:
     limits: Limits = field(default_factory=Limits)
     gate: Gate = field(default_factory=Gate)
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONNECTIONS))
+    stores: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     users: int = 0
     _session: aiohttp.ClientSession | None = None
 
@@ -95,9 +98,18 @@ class Line:
         if self._session is None:
             # no cookies: a session cookie would go before the token of the next try
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit_per_host=CONNECTIONS), cookie_jar=aiohttp.DummyCookieJar()
+                # `slots` and `stores` are the bounds: buckets that share a host name, or a hundred in all, must not
+                connector=aiohttp.TCPConnector(limit=0, resolver=HostResolver()),
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
+
+    def slots_of(self, store: str) -> asyncio.Semaphore:
+        """The bound of what is under way to one store by this workspace's session.
+
+        :param store: its name, a bucket's.
+        """
+        return self.stores.setdefault(store, asyncio.Semaphore(CONNECTIONS))
 
     @asynccontextmanager
     async def turn(self, method: str, path: str, pacing: Pacing, deadline: float) -> AsyncIterator[None]:

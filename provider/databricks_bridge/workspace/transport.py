@@ -74,11 +74,13 @@ class Transport:
         self._budget, self._try_seconds = budget_seconds, try_seconds
         self._proxy = proxy
         self._line: Line | None = None
+        self._closed = False
         self._renewal = asyncio.Lock()
         self._renewals = 0
 
     async def close(self) -> None:
-        """Leaves the shared session; the last client of the workspace in this event loop closes it."""
+        """Leaves the shared session; the last client of the workspace in this event loop closes it. Nothing is sent after."""
+        self._closed = True
         if self._line is not None:
             line, self._line = self._line, None
             await leave_line(self.host, line)
@@ -87,7 +89,14 @@ class Transport:
         """The session that was given, else the one that all clients of the workspace share."""
         return self._session or self._taken().session()
 
+    def slots_of(self, store: str) -> asyncio.Semaphore:
+        """See `Line.slots_of`."""
+        return self._taken().slots_of(store)
+
     def _taken(self) -> Line:
+        if self._closed:
+            # whoever is late must not open a session that nobody closes
+            raise Unavailable(f"the client of {self.host} was closed; open another one")
         if self._line is None:
             self._line = take_line(self.host)
         return self._line
