@@ -5,7 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from databricks_bridge.core.emission import LONGEST_SILENCE, Sent, after_sending, may_send
+from databricks_bridge.core.emission import (
+    LONGEST_SILENCE,
+    Sent,
+    after_asking,
+    after_sending,
+    is_at_work,
+    may_send,
+    to_ask,
+)
 from databricks_bridge.core.record import ClaimStatus, Record
 from tests.core.builders import NOW, seconds
 from tests.core.driving import running_record, with_claim
@@ -55,11 +63,47 @@ def test_a_failed_claim_is_for_the_next_dag_run_after_a_pause_that_doubles_with_
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
 
 
-def test_while_a_run_is_at_work_there_is_silence_for_an_hour() -> None:
+def test_a_claim_with_a_run_is_asked_about_soon_and_not_left_alone_for_an_hour() -> None:
     record = running_record()
     written = record.history[-1].at
-    assert not may_send(record, None, written + timedelta(minutes=59), AGAIN)
-    assert may_send(record, None, written + timedelta(hours=1), AGAIN)
+    assert not may_send(record, None, written + timedelta(seconds=59), AGAIN)
+    assert may_send(record, None, written + AGAIN, AGAIN)
+
+
+def test_a_run_that_is_under_way_is_asked_about_once_in_a_pause() -> None:
+    record = running_record()
+    assert record.claim is not None
+    assert to_ask(record, None, NOW, AGAIN)
+    seen = after_asking(record.claim, True, NOW)
+    assert not to_ask(record, seen, seconds(59), AGAIN)
+    assert to_ask(record, seen, seconds(60), AGAIN)
+    assert is_at_work(record, seen, seconds(10**6), AGAIN)
+
+
+def test_a_run_that_is_over_is_left_to_its_consumer_for_one_pause_and_not_asked_about_again() -> None:
+    record = running_record()
+    assert record.claim is not None
+    seen = after_asking(record.claim, False, NOW)
+    assert not to_ask(record, seen, seconds(10**6), AGAIN)
+    assert is_at_work(record, seen, seconds(59), AGAIN)
+    assert not is_at_work(record, seen, seconds(60), AGAIN)
+
+
+def test_what_was_seen_of_another_run_says_nothing() -> None:
+    record = running_record()
+    assert record.claim is not None
+    seen = after_asking(record.claim, True, NOW)
+    other = with_claim(record, run_id=12345)
+    assert to_ask(other, seen, NOW, AGAIN)
+    assert not is_at_work(other, seen, NOW, AGAIN)
+
+
+@pytest.mark.parametrize(
+    "record", [None, IDLE, with_claim(running_record(), run_id=None), running_record(ClaimStatus.FAILED, failures=1)]
+)
+def test_only_the_run_of_an_open_claim_is_asked_about(record: Record | None) -> None:
+    assert not to_ask(record, None, NOW, AGAIN)
+    assert not is_at_work(record, None, NOW, AGAIN)
 
 
 def test_a_claim_without_a_run_is_taken_up_soon() -> None:

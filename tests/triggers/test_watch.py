@@ -96,15 +96,11 @@ async def test_it_sends_when_something_is_pending_and_again_with_doubling_pauses
     assert sum(slept) == pytest.approx(180, abs=30)
 
 
-async def test_it_is_silent_while_nothing_is_new_and_while_a_run_is_at_work() -> None:
+async def test_it_is_silent_while_nothing_is_new() -> None:
     empty = TableFinding(None, None, None)
     trigger, slept, _ = watcher(Looks(*[empty] * 20, NEW))
     await events(trigger, 1)
     assert len(slept) == 20
-    record = running_record()
-    trigger, slept, _ = watcher(Looks(NEW), record)
-    await events(trigger, 1)
-    assert seconds(sum(slept)) - record.history[-1].at >= (seconds(3600) - seconds(0))
 
 
 async def test_errors_are_waited_out_with_growing_pauses_and_never_raised() -> None:

@@ -27,7 +27,7 @@ class Plan:
     after a run that never ran. With `postcondition` a success has to be proved before it is committed. With `wait` the
     timers are applied here and nothing new is waited for, looking again every `poll`. `around` is for a consumer that is
     no job: the claim is handed to other tasks, and no run proves it. `as_of` are the aliases whose `<alias>_as_of` the job
-    declares, and is sent.
+    declares, and is sent. `conn_id` names the Airflow connection to the target's workspace.
     """
 
     spec: SubscriptionSpec
@@ -40,6 +40,7 @@ class Plan:
     around: bool = False
     poll: timedelta = timedelta(seconds=30)
     as_of: frozenset[str] = frozenset()
+    conn_id: str = ""
 
     @property
     def consumer(self) -> str:
@@ -181,7 +182,7 @@ def _claim(
     }
     rendered = parameters.render(name, epoch, generation, token, ranges, own, as_of=as_of)
     if after is None:
-        return Claim(ranges, token, generation, target, rendered, now)
+        return Claim(ranges, token, generation, target, rendered, now, conn_id=plan.conn_id)
     not_before = after.not_before if after.idle else None
     return Claim(
         ranges,
@@ -193,4 +194,5 @@ def _claim(
         failures=after.failures,
         idle=after.idle,
         not_before=not_before,
+        conn_id=plan.conn_id or after.conn_id,
     )

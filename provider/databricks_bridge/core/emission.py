@@ -34,9 +34,9 @@ def revision_of(record: Record | None) -> int:
 def may_send(record: Record | None, sent: Sent | None, now: datetime, resend_after: timedelta) -> bool:
     """Whether an event may be sent for this record now, if there is something to do.
 
-    Never for a claim that waits for a person. While a claim's run is under way its consumer is at work: then only when
-    nothing was written for `LONGEST_SILENCE`, in case the consumer died for good. After a failed run the pause doubles
-    with each failure: a consumer that keeps failing does not use up its generations in a moment.
+    Never for a claim that waits for a person. While a claim's run is under way its consumer is at work, and what is not
+    seen here is asked by the watcher (`AtWork`). After a failed run the pause doubles with each failure: a consumer that
+    keeps failing does not use up its generations in a moment.
     """
     claim = record.claim if record else None
     if record is not None and claim is not None:
@@ -53,10 +53,47 @@ def may_send(record: Record | None, sent: Sent | None, now: datetime, resend_aft
 def _silence(claim: Claim, resend_after: timedelta) -> timedelta:
     """For how long after the last write its own consumer, or Airflow's retry of it, is left to go on by itself."""
     if claim.status is ClaimStatus.OPEN:
-        return LONGEST_SILENCE if claim.run_id is not None else resend_after
+        return resend_after
     doublings = min(max(0, claim.failures - 1), 20)  # a timedelta ends before failures do
     pause: timedelta = resend_after * 2**doublings
     return min(pause, LONGEST_SILENCE)
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """What the watcher has seen of the run of an open claim: when it asked last, and since when the run is over, as it saw it.
+
+    The record alone does not tell whether the claim's consumer is there: its task may have been lost, failed or marked while
+    the run went on, and then nobody commits what the run did.
+    """
+
+    run_id: int
+    asked_at: datetime
+    over_since: datetime | None = None
+
+
+def to_ask(record: Record | None, seen: AtWork | None, now: datetime, resend_after: timedelta) -> bool:
+    """Whether to ask for the state of the open claim's run: at most once in `resend_after`, and not again once it is over."""
+    claim = record.claim if record else None
+    if claim is None or claim.run_id is None or claim.status is not ClaimStatus.OPEN:
+        return False
+    if seen is None or seen.run_id != claim.run_id:
+        return True
+    return seen.over_since is None and now >= seen.asked_at + resend_after
+
+
+def after_asking(claim: Claim, active: bool, now: datetime) -> AtWork:
+    """What to remember of an answer."""
+    assert claim.run_id is not None
+    return AtWork(claim.run_id, now, None if active else now)
+
+
+def is_at_work(record: Record | None, seen: AtWork | None, now: datetime, resend_after: timedelta) -> bool:
+    """Whether the open claim's run is under way, or over for so short that its consumer may still be about to commit."""
+    claim = record.claim if record else None
+    if claim is None or seen is None or claim.run_id != seen.run_id or claim.status is not ClaimStatus.OPEN:
+        return False
+    return seen.over_since is None or now < seen.over_since + resend_after
 
 
 def after_sending(record: Record | None, sent: Sent | None, now: datetime, resend_after: timedelta) -> Sent:

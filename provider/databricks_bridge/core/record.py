@@ -52,7 +52,8 @@ class Claim:
     """What is written before a run starts. All of it is fixed then; only run id, status and counters move.
 
     `failures` counts the generations whose run failed; one that never ran does not count there but in `idle`, those in a
-    row. `not_before` holds the next start after one of them.
+    row. `not_before` holds the next start after one of them. `conn_id` names the Airflow connection to the target's workspace,
+    for who wants to look at the run; empty where it is not known.
     """
 
     ranges: tuple[Range, ...]
@@ -66,6 +67,7 @@ class Claim:
     failures: int = 0
     idle: int = 0
     not_before: datetime | None = None
+    conn_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -80,6 +82,7 @@ class Claim:
             "failures": self.failures,
             "idle": self.idle,
             "not_before": self.not_before.isoformat() if self.not_before else None,
+            "conn_id": self.conn_id,
         }
 
     def __str__(self) -> str:
@@ -178,6 +181,7 @@ def _claim_from_json(value: Mapping[str, Any]) -> Claim:
         failures=value["failures"],
         idle=value.get("idle", 0),
         not_before=_time(value["not_before"]),
+        conn_id=value.get("conn_id", ""),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from databricks_bridge.core.errors import Unavailable
 from databricks_bridge.core.outcomes import Ending, ended_at, outcome_of
 from databricks_bridge.core.pending import RunsFinding
 from databricks_bridge.core.positions import Position, RunsPosition
+from databricks_bridge.core.record import Claim
 from databricks_bridge.core.sources import TriggeredRuns
 from databricks_bridge.feeds.new_states import warn_once
 from databricks_bridge.workspace.client import Workspace
@@ -66,6 +68,26 @@ async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None)
     if job_id is not None:
         return job_id
     return await workspace.find_job(str(job_name))
+
+
+async def is_active(open_workspace: Callable[[str], Awaitable[Workspace]], claim: Claim) -> bool:
+    """Whether the claim's run is under way, for one request.
+
+    Raises what a workspace raises: NotFound for a run that is gone; Unavailable where the record does not say by which
+    connection to ask, or that connection leads to another workspace by now.
+
+    :param open_workspace: the open client of a connection
+    """
+    if claim.run_id is None or not claim.conn_id:
+        raise Unavailable(
+            f"the record does not say by which connection to ask about run {claim.run_id} of {claim.target}"
+        )
+    workspace = await open_workspace(claim.conn_id)
+    if workspace.host != claim.target.host:
+        raise Unavailable(
+            f"connection {claim.conn_id!r} leads to {workspace.host}, and the run is one of {claim.target}"
+        )
+    return outcome_of(await workspace.get_run(claim.run_id)).ending is Ending.ACTIVE
 
 
 async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None) -> RunsFinding:

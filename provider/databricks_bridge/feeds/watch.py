@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from databricks_bridge.core.closing import refuse_closed
-from databricks_bridge.core.emission import Sent, after_sending, may_send, revision_of
-from databricks_bridge.core.errors import SourceError
+from databricks_bridge.core.emission import (
+    AtWork,
+    Sent,
+    after_asking,
+    after_sending,
+    is_at_work,
+    may_send,
+    revision_of,
+    to_ask,
+)
+from databricks_bridge.core.errors import BridgeError, NotFound, SourceError, Unavailable
 from databricks_bridge.core.policy import Hold, Ready
-from databricks_bridge.core.record import Record
+from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.core.waiting import decide_wait, ready_at_once
 from databricks_bridge.feeds.look import Looker
 
+LONGEST_QUESTION_SECONDS = 30.0
+
+
+async def _cannot_ask(claim: Claim) -> bool:
+    raise Unavailable(f"nobody can be asked about run {claim.run_id}")
+
 
 @dataclass
 class Watch:
-    """One subscription under watch. `sent` is what is remembered of the last event, and nothing else is."""
+    """One subscription under watch. `sent` is what is remembered of the last event, `at_work` of the run of an open claim.
+
+    `active` says whether the run of a claim is under way; it raises what a workspace raises.
+    """
 
     spec: SubscriptionSpec
     read: Callable[[], Awaitable[Record | None]]
@@ -27,13 +46,17 @@ class Watch:
     resend_after: timedelta
     now: Callable[[], datetime]
     say: Callable[[str], None]
+    active: Callable[[Claim], Awaitable[bool]] = _cannot_ask
     sent: Sent | None = None
+    at_work: AtWork | None = None
 
     async def look(self) -> dict[str, Any] | None:
         """The payload of an event that is due now, or None. Raises what the ledger or a workspace raises."""
         record = await self.read()
         refuse_closed(record)
         if not may_send(record, self.sent, self.now(), self.resend_after):
+            return None
+        if await self._is_at_work(record):
             return None
         reason = ready_at_once(self.spec, record)
         updated: tuple[str, ...] = ()
@@ -51,6 +74,23 @@ class Watch:
             "reason": reason,
             "revision": revision_of(record),
         }
+
+    async def _is_at_work(self, record: Record | None) -> bool:
+        """A workspace that cannot be asked is no reason for silence: an event too many costs the consumer one look."""
+        now = self.now()
+        if record is not None and record.claim is not None and to_ask(record, self.at_work, now, self.resend_after):
+            claim = record.claim
+            try:
+                async with asyncio.timeout(LONGEST_QUESTION_SECONDS):
+                    active = await self.active(claim)
+            except NotFound:
+                active = False
+            except (BridgeError, TimeoutError) as error:
+                self.at_work = None
+                self.say(f"whether run {claim.run_id} is under way cannot be asked: {error or type(error).__name__}")
+                return False
+            self.at_work = after_asking(claim, active, now)
+        return is_at_work(record, self.at_work, now, self.resend_after)
 
     async def _decide(self, record: Record | None) -> Hold | Ready:
         marks = record.watermarks if record else {}

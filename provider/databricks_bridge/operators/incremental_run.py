@@ -247,6 +247,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             postcondition=bool(conditions),
             wait=self.wait,
             poll=self.poll_interval,
+            conn_id=self.databricks_conn_id,
         )
 
         async def proved(claim: Claim, run_id: int) -> Proved:

@@ -85,8 +85,11 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
             if payload is not None:
                 yield TriggerEvent(payload)
             pause = min(self.poll_interval * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS)
-            # a feed that has news ends the pause
-            await (self._sleep(pause) if self._seat is None else self._seat.rest(pause))
+            await self._rest(pause)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next look: a feed that has news ends it."""
+        await (self._sleep(seconds) if self._seat is None else self._seat.rest(seconds))
 
     async def cleanup(self) -> None:
         self._looker = self._watch = None
@@ -98,6 +101,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         # Imported here: every DAG file imports this module, and only the triggerer looks.
         from databricks_bridge.assets.stuck import noting
         from databricks_bridge.core.subscription import spec_from_json
+        from databricks_bridge.feeds.runs import is_active
         from databricks_bridge.feeds.seat import FeedLooker, Seat
         from databricks_bridge.feeds.watch import Watch
         from databricks_bridge.hooks.databricks import open_workspace
@@ -109,7 +113,15 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
             resend_after = timedelta(seconds=self.resend_after)
             expected = None if self.expected_run_time is None else timedelta(seconds=self.expected_run_time)
             read = noting(self._reader(spec.name, looker), spec.name, expected)
-            self._watch = Watch(spec, read, looker, resend_after, self._now, self._say)
+            self._watch = Watch(
+                spec,
+                read,
+                looker,
+                resend_after,
+                self._now,
+                self._say,
+                lambda claim: is_active(lambda conn_id: looker.workspace(conn_id), claim),
+            )
             if self._looker is None:
                 self._looker, self._seat = looker, seat
         return await self._watch.look()
