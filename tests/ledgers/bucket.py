@@ -18,6 +18,7 @@ MODIFIED = datetime(2026, 11, 29, 12, tzinfo=UTC)
 @dataclass
 class Bucket:
     """`fail_after_put`: a put of a key that matches happens, and is answered 500, once. `careless`: If-None-Match is ignored.
+    `conflicts`: so many conditional puts of records are refused with 409, each after another writer's bytes came there, or None.
     `refuses`: every listing is answered with this status and S3's error code.
     """
 
@@ -25,6 +26,7 @@ class Bucket:
     careless: bool = False
     refuses: tuple[int, str] | None = None
     fail_after_put: str = ""
+    conflicts: list[bytes | None] = field(default_factory=list)
     puts: list[tuple[str, int]] = field(default_factory=list)
     url: str = ""
 
@@ -53,6 +55,10 @@ class Bucket:
         )
 
     def _put(self, key: str, content: bytes, if_absent: bool) -> web.Response:
+        if if_absent and self.conflicts and key.endswith(".json"):
+            if (theirs := self.conflicts.pop(0)) is not None:
+                self.files[key] = theirs
+            return web.Response(status=409, body="<Error><Code>ConditionalRequestConflict</Code></Error>")
         if if_absent and not self.careless and key in self.files:
             return web.Response(status=412, body="<Error><Code>PreconditionFailed</Code></Error>")
         self.files[key] = content

@@ -121,7 +121,8 @@ class ControlTableLedger:
         )
         if len(rows) > 1:
             raise LedgerError(
-                f"{self._keep.claims} has {len(rows)} rows for {self._subscription!r}; delete all but the right one"
+                f"{self._keep.claims} has {len(rows)} rows for {self._subscription!r}, and one is right: the newest is that of the "
+                "highest revision. Stop all that use the subscription before you change the table, and keep a copy"
             )
         return rows[0] if rows else None
 

@@ -7,12 +7,13 @@ the record: whoever finds its own nonce in the way has written, and only the ans
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -33,6 +34,9 @@ PRUNE_EVERY = 50
 HINT = "_latest"
 """Holds a revision that was the newest once. It shortens a listing and is believed in nothing."""
 
+_TRIES, _PAUSE_SECONDS = 5, 0.5
+"""What may be another writer's put that is under way is tried again so often."""
+
 CHECK = "_put_if_absent"
 _NAME = re.compile(r"(\d{20})\.json")
 
@@ -47,7 +51,7 @@ def _random_nonce() -> str:
 
 
 class ObjectStoreLedger:
-    """One subscription's log. `where` names it in messages; `nonce` is injected for tests."""
+    """One subscription's log. `where` names it in messages; `nonce` and `sleep` are injected for tests."""
 
     def __init__(
         self,
@@ -57,8 +61,9 @@ class ObjectStoreLedger:
         kept: int = KEPT,
         prune_every: int = PRUNE_EVERY,
         nonce: Callable[[], str] = _random_nonce,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._objects, self._where = objects, where
+        self._objects, self._where, self._sleep = objects, where, sleep
         self._kept, self._prune_every, self._nonce = kept, prune_every, nonce
         self._checked = False
 
@@ -66,6 +71,7 @@ class ObjectStoreLedger:
         return f"ObjectStoreLedger({self._where!r})"
 
     async def read(self) -> Record | None:
+        """See `Ledger.read`."""
         newest = await self._newest()
         return None if newest is None else (await self._whole(newest))[1]
 
@@ -75,26 +81,42 @@ class ObjectStoreLedger:
             raise lost(record)
         nonce = self._nonce()
         data = json.dumps({"nonce": nonce, "record": record.to_json()}).encode()
-        try:
-            await self._objects.create(name_of(record.revision), data)
-        except AlreadyThere:
-            if not await self._is_ours(record.revision, nonce):
-                raise lost(record) from None
-        except LedgerError as error:
-            # The put may have happened all the same. Where it did not, nothing was written.
-            if await self._objects.get(name_of(record.revision)) is None:
-                raise
-            if not await self._is_ours(record.revision, nonce):
-                raise lost(record) from error
+        await self._create(record, nonce, data)
         await self._refuse_stale(record)
         await self._tidy(record.revision)
+
+    async def _create(self, record: Record, nonce: str, data: bytes) -> None:
+        """Puts the record if nobody else did. Raises WriteLost, LedgerError."""
+        name = name_of(record.revision)
+        for _ in range(_TRIES):
+            try:
+                return await self._objects.create(name, data)
+            except AlreadyThere:
+                # S3 refuses a put as a conflict (409) while another one of the key is under way, too: then neither may be there
+                if await self._objects.get(name) is None:
+                    await self._sleep(_PAUSE_SECONDS)
+                    continue
+                if not await self._is_ours(record.revision, nonce):
+                    raise lost(record) from None
+                return
+            except LedgerError as error:
+                # The put may have happened all the same. Where it did not, nothing was written.
+                if await self._objects.get(name) is None:
+                    raise
+                if not await self._is_ours(record.revision, nonce):
+                    raise lost(record) from error
+                return
+        raise LedgerError(
+            f"the store at {self._where} refused {name} {_TRIES} times as a conflict with another write of it, and has no such "
+            "file; nothing was written: try again"
+        )
 
     async def history(self, count: int) -> list[Entry]:
         found = await self._listed(None)
         entries = []
         for revision in sorted(found)[-count:] if count > 0 else []:
             try:
-                record = (await self._whole(revision))[1]
+                record = (await self._whole(revision, tries=1))[1]
             except LedgerError as error:
                 entries.append(Entry(revision, found[revision].at, f"(unreadable: {error})"))
                 continue
@@ -121,17 +143,26 @@ class ObjectStoreLedger:
                 found[int(match[1])] = one
         return found
 
-    async def _whole(self, revision: int) -> tuple[str, Record]:
-        """Nonce and record of a file. One that is there but not whole is an error: guessing could lose a claim."""
-        data = await self._objects.get(name_of(revision))
-        try:
-            value: dict[str, Any] = json.loads(data or b"")
-            nonce, content = str(value["nonce"]), value["record"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise LedgerError(
-                f"{name_of(revision)} in the ledger at {self._where} is not whole ({error!r}); look at it and at the file "
-                "before it, and delete it to go back by this one transition: the claim's token finds its run again"
-            ) from error
+    async def _whole(self, revision: int, tries: int = _TRIES) -> tuple[str, Record]:
+        """Nonce and record of a file. One that is there but not whole is read again: another writer may be at it. Then it is an
+        error: guessing could lose a claim.
+        """
+        for left in reversed(range(tries)):
+            data = await self._objects.get(name_of(revision))
+            try:
+                value: dict[str, Any] = json.loads(data or b"")
+                nonce, content = str(value["nonce"]), value["record"]
+                break
+            except (ValueError, KeyError, TypeError) as error:
+                if left:
+                    await self._sleep(_PAUSE_SECONDS)
+                    continue
+                what = "is listed, and cannot be read" if data is None else f"is not whole ({error!r})"
+                raise LedgerError(
+                    f"{name_of(revision)} in the ledger at {self._where} {what}; another writer may have just written it, so leave "
+                    "it there and try again. If it stays so, stop all that use this subscription and restore the file from the "
+                    "store's versions, or rebuild the record in another ledger: databricks-bridge watermark rebuild"
+                ) from error
         record = record_from_json(content)
         if record.revision != revision:
             raise LedgerError(f"{name_of(revision)} in the ledger at {self._where} holds revision {record.revision}")
