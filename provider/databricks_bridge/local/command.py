@@ -22,6 +22,7 @@ from databricks_bridge.local.deployment import Deployment, DeploymentError, runn
 from databricks_bridge.local.engine.model import Engine, NotebookResult, NotebookRun
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.managing import DEFAULT_FILE, ready_file
+from databricks_bridge.local.private import UMASK
 from databricks_bridge.local.sql.model import SqlRequest, SqlRows
 from databricks_bridge.local.workspace_spec import WorkspaceSpec
 
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             from databricks_bridge.local.detaching import detach
 
             return detach(plan.home, _again(arguments))
+        os.umask(UMASK)
         print("Starting a local workspace deployment. It is a stand-in for tests, not Databricks.", flush=True)
         return asyncio.run(_run(plan, _Spark(Layout(plan.home).engine_root)))
     except BridgeError as error:

@@ -29,6 +29,7 @@ from databricks_bridge.local.engine.model import USER_NAME, Engine
 from databricks_bridge.local.faults import Faults
 from databricks_bridge.local.layout import Layout
 from databricks_bridge.local.ports import Clock, Workspace
+from databricks_bridge.local.private import make_private
 from databricks_bridge.local.runs.keeper import RunKeeper
 from databricks_bridge.local.runs.means import Sleep
 from databricks_bridge.local.runs.trigger_port import TriggerPort
@@ -91,7 +92,8 @@ async def running_deployment(
     `sql` runs the statements of the SQL warehouses; unless it is given the engine does, where it has SQL.
     With `tls` the hosts are https, with certificates of an authority that the home keeps.
 
-    Raises DeploymentError when the home is in use or a port is taken, NoTls when there can be no certificates.
+    Raises DeploymentError when the home is in use or a port is taken, NotPrivate when it is another user's, NoTls when
+    there can be no certificates.
     """
     specs = [WorkspaceSpec(item) if isinstance(item, str) else item for item in workspaces]
     layout = Layout(home)
@@ -220,7 +222,7 @@ def _workspace(
 @contextmanager
 def _locked(layout: Layout) -> Iterator[None]:
     """Only one deployment may own a home. The system drops the lock with the process, however that ends."""
-    layout.home.mkdir(parents=True, exist_ok=True)
+    make_private(layout.home)
     path = layout.home / "deployment.lock"
     with path.open("a+") as file:
         try:

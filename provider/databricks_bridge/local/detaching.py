@@ -12,6 +12,7 @@ from pathlib import Path
 
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.local.managing import find, log_file, ready_file
+from databricks_bridge.local.private import make_private
 
 _PAUSE_SECONDS = 0.1
 
@@ -27,7 +28,7 @@ def detach(home: Path, arguments: Sequence[str]) -> int:
     """
     if (running := find(home)) is not None:
         raise DidNotStart(f"{home} is in use by a deployment with pid {running.pid}; stop it with local down")
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     log = log_file(home)
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
         process = subprocess.Popen(

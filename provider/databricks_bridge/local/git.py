@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from databricks_bridge.core.errors import BridgeError, InvalidArgument
+from databricks_bridge.local.private import UMASK
 
 TIMEOUT_SECONDS = 120.0
 _SETTINGS = (
@@ -80,6 +81,7 @@ async def git(
         cwd=work_tree or folder,
         env=_environment(os.environ if environ is None else environ),
         start_new_session=True,
+        umask=UMASK,
     )
     try:
         async with asyncio.timeout(seconds):

@@ -115,3 +115,23 @@ dbutils.notebook.exit(repr((shown, [text for text in list(options) if "jmxremote
     sc.uiWebUrl)))
 """
     assert lab.value(source) == "([], [], None)"
+
+
+def test_what_notebooks_and_statements_write_is_for_their_user_alone(lab: Lab) -> None:
+    source = """
+import os, pathlib
+print("printed")
+spark.range(3).write.saveAsTable("main.default.private")
+pathlib.Path("/Volumes/main/landing/private").joinpath("f.txt").write_text("x")
+pathlib.Path("beside.txt").write_text("x")
+os.umask(seen := os.umask(0))
+dbutils.notebook.exit(oct(seen))
+"""
+    lab.volume("main.landing.private")
+    assert lab.value(source) == "0o77"
+    made = [path for folder in ("engine", "metastores", "runs") for path in (lab.home / folder).rglob("*")]
+    # Spark's copies of Delta's jars keep the modes of the cache.
+    written = [path for path in made if path.is_file() and path.suffix != ".jar"]
+    assert any(path.suffix == ".parquet" for path in written)
+    assert any(path.name == "output.log" for path in written)
+    assert [path for path in written if path.stat().st_mode & 0o077] == []

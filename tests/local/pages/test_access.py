@@ -216,6 +216,44 @@ def test_signing_out_takes_a_form_of_this_site(up: Deployment) -> None:
     assert leaving.get("/").status_code == 303
 
 
+def test_signing_out_ends_the_session_for_every_copy_of_its_cookie_and_for_no_other(tmp_path: Path) -> None:
+    engine = InstantEngine(Notebooks().run)
+    with deployment_in_thread(tmp_path, ["ops"], engine=engine) as before:
+        leaving, staying = signed_in(before), signed_in(before)
+        copied = httpx.Cookies(leaving.http.cookies)
+        run = leaving.form(f"/local/jobs/{make_job(before, 'never started')}", "Run now")
+        assert leaving.press("/", "Sign out").status_code == 303
+        for path in ("/", "/local/jobs", "/local/runs"):
+            answer = get(f"{before.host('ops')}{path}", cookies=copied)
+            assert answer.status_code == 303
+            assert answer.headers["location"].startswith("/local/sign-in")
+        leaving.http.cookies = copied
+        assert leaving.post(run.action, run.fields).status_code == 403
+        assert leaving.post("/local/sign-out", run.fields).status_code == 403
+        assert staying.get("/").status_code == 200
+    with deployment_in_thread(tmp_path, ["ops"], engine=engine) as after:
+        assert get(after.host("ops"), cookies=copied).status_code == 303
+        assert get(after.host("ops"), cookies=staying.http.cookies).status_code == 200
+
+
+def test_another_token_of_the_workspace_ends_its_sessions(up: Deployment) -> None:
+    workspace = up.workspaces["ops"]
+    cookie = session.begin(workspace)
+    assert session.is_valid(workspace, cookie)
+    rotated = replace(workspace, credentials=replace(workspace.credentials, token="dapi-another"))
+    assert not session.is_valid(rotated, cookie)
+
+
+def test_a_session_that_has_ended_leaves_no_row(tmp_path: Path) -> None:
+    with deployment_in_thread(tmp_path, ["ops"], engine=InstantEngine(Notebooks().run)) as up:
+        workspace = up.workspaces["ops"]
+        session.begin(workspace)
+        later = replace(workspace, now=lambda: workspace.now() + session.SESSION_SECONDS + 1)
+        kept = session.begin(later)
+        rows = workspace.store.query("SELECT value FROM meta WHERE key LIKE 'session:%'")
+    assert [row["value"] for row in rows] == [int(kept.partition(".")[0])]
+
+
 @pytest.mark.parametrize("host", ["attacker.example", "local:18081", "10.0.0.7", "127.0.0.1.attacker.example", "[", ""])
 def test_another_name_for_this_machine_is_not_enough(up: Deployment, ops: Browser, host: str) -> None:
     for path in ("/", "/local/runs/1", "/local/sign-in", f"/local/sign-in?code={link(up).partition('code=')[2]}"):

@@ -16,6 +16,7 @@ from typing import Any
 
 from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jars import find_java, spark_environment
+from databricks_bridge.local.private import UMASK, appending
 
 START_TIMEOUT = 120.0
 END_TIMEOUT = 15.0
@@ -51,7 +52,7 @@ class Controller:
         java = await asyncio.to_thread(find_java, os.environ)
         await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
         log = root / "engine.log"
-        with log.open("ab") as output:
+        with appending(log) as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.controller", str(root)),
                 heap,
@@ -63,6 +64,7 @@ class Controller:
                 cwd=root,
                 # Ctrl-C is for the deployment, which ends the engine in order.
                 start_new_session=True,
+                umask=UMASK,
             )
         controller = cls(process, heap, log)
         try:

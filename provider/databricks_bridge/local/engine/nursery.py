@@ -14,6 +14,7 @@ from typing import Any
 
 from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jvm import end_in_order, kill_group, python_environment
+from databricks_bridge.local.private import UMASK, appending
 
 
 class NotebookProcess:
@@ -42,7 +43,7 @@ class Nursery:
     @classmethod
     async def launch(cls, log: Path) -> Nursery:
         """Start the template. It need not be ready: what is asked of it before waits."""
-        with log.open("ab") as output:
+        with appending(log) as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.engine.template"),
                 stdin=PIPE,
@@ -50,6 +51,7 @@ class Nursery:
                 stderr=output,
                 env=python_environment(os.environ),
                 start_new_session=True,
+                umask=UMASK,
             )
         return cls(process, log)
 

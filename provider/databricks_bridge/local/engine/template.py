@@ -123,7 +123,7 @@ def _forked() -> int:
 
 def _take_over(order: dict[str, Any]) -> None:
     """The environment, and the log as standard output and error."""
-    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, standard in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(descriptor, standard)

@@ -1,6 +1,7 @@
 """Who has signed in: a signed cookie, the value that its forms carry, and codes that sign in once.
 
-Everything is derived from the workspace's token or kept as a digest in the store, so a restart signs nobody out. The
+Everything is derived from the workspace's token or kept as a digest in the store, so a restart signs nobody out. A session
+is a row of the store with its end: signing out deletes it, another token of the workspace makes every cookie void. The
 cookie opens pages alone; the REST API wants the token itself.
 """
 
@@ -22,17 +23,29 @@ def cookie_name(workspace: Workspace) -> str:
 
 
 def begin(workspace: Workspace) -> str:
-    """The cookie of a new session."""
-    open_part = f"{int(workspace.now()) + SESSION_SECONDS}.{secrets.token_urlsafe(16)}"
-    return f"{open_part}.{_mac(workspace, 'session', open_part)}"
+    """The cookie of a new session, which is in the store from now on."""
+    ends = int(workspace.now()) + SESSION_SECONDS
+    open_part = f"{ends}.{secrets.token_urlsafe(16)}"
+    cookie = f"{open_part}.{_mac(workspace, 'session', open_part)}"
+    with workspace.store.transaction() as db:
+        _forget_expired(workspace)
+        db.execute("INSERT INTO meta VALUES (?, ?)", (_row(workspace, cookie, "session"), ends))
+    return cookie
+
+
+def end(workspace: Workspace, cookie: str) -> None:
+    """Sign out: the cookie opens nothing any more, wherever a copy of it is."""
+    with workspace.store.transaction() as db:
+        db.execute("DELETE FROM meta WHERE key = ?", (_row(workspace, cookie, "session"),))
 
 
 def is_valid(workspace: Workspace, cookie: str) -> bool:
-    """Whether this workspace gave out the cookie, at most SESSION_SECONDS ago."""
+    """Whether this workspace gave out the cookie, under its present token, and its session has not ended."""
     open_part, _, mac = cookie.rpartition(".")
     if not _same(mac, _mac(workspace, "session", open_part)):
         return False
-    return workspace.now() < int(open_part.partition(".")[0])
+    rows = workspace.store.query("SELECT value FROM meta WHERE key = ?", (_row(workspace, cookie, "session"),))
+    return bool(rows) and workspace.now() < int(rows[0]["value"])
 
 
 def form_value(workspace: Workspace, cookie: str) -> str:
@@ -54,7 +67,9 @@ def new_code(workspace: Workspace) -> str:
     code = secrets.token_urlsafe(24)
     with workspace.store.transaction() as db:
         _forget_expired(workspace)
-        db.execute("INSERT INTO meta VALUES (?, ?)", (_row(workspace, code), int(workspace.now()) + CODE_SECONDS))
+        db.execute(
+            "INSERT INTO meta VALUES (?, ?)", (_row(workspace, code, "sign-in"), int(workspace.now()) + CODE_SECONDS)
+        )
     return code
 
 
@@ -62,16 +77,17 @@ def spend_code(workspace: Workspace, code: str) -> bool:
     """Use up a code; False for one that is spent, expired, or was never given out."""
     with workspace.store.transaction() as db:
         _forget_expired(workspace)
-        return db.execute("DELETE FROM meta WHERE key = ?", (_row(workspace, code),)).rowcount == 1
+        return db.execute("DELETE FROM meta WHERE key = ?", (_row(workspace, code, "sign-in"),)).rowcount == 1
 
 
 def _forget_expired(workspace: Workspace) -> None:
     with workspace.store.transaction() as db:
-        db.execute("DELETE FROM meta WHERE key LIKE 'sign-in:%' AND value <= ?", (int(workspace.now()),))
+        over = "DELETE FROM meta WHERE (key LIKE 'sign-in:%' OR key LIKE 'session:%') AND value <= ?"
+        db.execute(over, (int(workspace.now()),))
 
 
-def _row(workspace: Workspace, code: str) -> str:
-    return f"sign-in:{workspace.name}:{hashlib.sha256(code.encode(errors='replace')).hexdigest()}"
+def _row(workspace: Workspace, secret: str, kind: str) -> str:
+    return f"{kind}:{workspace.name}:{hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"
 
 
 def _mac(workspace: Workspace, purpose: str, message: str) -> str:

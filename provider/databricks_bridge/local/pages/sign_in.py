@@ -65,8 +65,10 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.post("/local/sign-out")
     async def out(request: Request) -> Response:
+        cookie = access.signed_in(workspace, request)
         answer = await leave(request)
-        if answer.status_code == 303:
+        if cookie is not None and answer.status_code == 303:
+            session.end(workspace, cookie)
             answer.delete_cookie(session.cookie_name(workspace), path="/")
         return answer
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jvm import Controller, kill_group, process_environment
+from databricks_bridge.local.private import UMASK, appending
 from databricks_bridge.local.sql.model import Lineage, SqlColumn, SqlFailed, SqlRequest, SqlRows
 
 READY_SECONDS = 60.0
@@ -39,7 +40,7 @@ class SqlSession:
         """Start the process for the metastore of this request. Raises SqlFailed when it does not start."""
         key = uuid.uuid4().hex
         gateway = await controller.ask(op="open", key=key, settings=dict(settings))
-        with log.open("ab") as output:
+        with appending(log) as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-u", "-m", "databricks_bridge.local.sql.process"),
                 stdin=PIPE,
@@ -47,6 +48,7 @@ class SqlSession:
                 stderr=output,
                 env=process_environment(gateway),
                 start_new_session=True,
+                umask=UMASK,
                 limit=_LONGEST_LINE,
             )
         session = cls(key, process, controller)
