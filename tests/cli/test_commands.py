@@ -54,6 +54,16 @@ def test_a_claim_that_waits_for_a_person_is_exit_code_3(ledger: Folder, bridge: 
     ]
 
 
+def test_a_source_that_needs_a_decision_is_shown_and_exit_code_3(ledger: Folder, bridge: Bridge) -> None:
+    ledger.write(FIRST)
+    ledger.write(FIRST.after(NOW, "waits", problem="TableReplaced: flights was replaced; adopt it"))
+    said = bridge("status")
+    assert said.code == 3
+    assert "  WAITS FOR A DECISION: TableReplaced: flights was replaced; adopt it" in said.out
+    (row,) = bridge("status", "delays", "--json").json["subscriptions"]
+    assert (row["problem"], row["needs_a_person"]) == ("TableReplaced: flights was replaced; adopt it", True)
+
+
 def test_an_open_claim_is_not(ledger: Folder, bridge: Bridge) -> None:
     ledger.claimed(replace(CLAIM, status=ClaimStatus.OPEN))
     assert bridge("status").code == 0

@@ -13,12 +13,12 @@ from databricks_bridge.core.stuck import claim_age, parse_time, shown_time, stuc
 
 
 async def status(session: Session) -> Report:
-    """All records of the ledger, or the one that was named; exit code 3 when a claim waits for a person."""
+    """All records of the ledger, or the one that was named; exit code 3 when a claim or a source waits for a person."""
     if session.options.subscription:
         records = [await session.record()]
     else:
         records = await all_records(session)
-    waiting = any(needs_a_person(record.claim) for record in records)
+    waiting = any(needs_a_person(record.claim) or record.problem for record in records)
     now, expected = session.now(), expected_time(session)
     lines = [line for record in records for line in _lines(record, now, expected)]
     rows = [{**summary(record), "stuck": is_stuck(record, expected, now)} for record in records]
@@ -40,7 +40,12 @@ def summary(record: Record) -> dict[str, object]:
     """A record for programs: all of it but its history, of which the last line is enough."""
     value = {name: field for name, field in record.to_json().items() if name != "history"}
     last = record.history[-1].to_json() if record.history else None
-    return {**value, "last": last, **state_of(record), "needs_a_person": needs_a_person(record.claim)}
+    return {
+        **value,
+        "last": last,
+        **state_of(record),
+        "needs_a_person": needs_a_person(record.claim) or bool(record.problem),
+    }
 
 
 def state_of(record: Record) -> dict[str, object]:
@@ -80,6 +85,8 @@ def _lines(record: Record, now: datetime, expected: timedelta | None) -> list[st
     lines = [f"{record.subscription}: for {record.consumer}, revision {record.revision}"]
     lines += [f"  {alias} at {shown(mark)}" for alias, mark in sorted(record.watermarks.items())]
     lines.append(f"  {claim_line(record, record.claim, now, expected)}" if record.claim else "  no open claim")
+    if record.problem:
+        lines.append(f"  WAITS FOR A DECISION: {record.problem}")
     if record.history:
         lines.append(f"  last: {record.history[-1].what} ({record.history[-1].at:%Y-%m-%d %H:%M:%S} UTC)")
     return lines

@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from databricks_bridge.core import parameters
+from databricks_bridge.core.errors import SourceError
 from databricks_bridge.core.outcomes import Outcome
 from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Position, Range, TablePosition, merge
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
+
+LONGEST_PROBLEM, LONGEST_PROBLEM_LINE = 1000, 200
+"""Characters of a problem in the record, and in its history."""
 
 LONGEST_PAUSE = timedelta(minutes=15)
 """A run that never runs is tried again at least this often."""
@@ -128,6 +132,19 @@ def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
     """The record whose claim waits for a person, and names the run that could not prove it."""
     claim = replace(_open(record), run_id=run_id, status=ClaimStatus.UNDECIDED)
     return record.after(now, f"undecided: run {run_id} {why}", claim=claim)
+
+
+def refused(record: Record, error: SourceError, now: datetime) -> Record | None:
+    """The record that says which decision its consumer waits for, for `status`; None where it says so already."""
+    problem = f"{type(error).__name__}: {error}"[:LONGEST_PROBLEM]
+    if record.problem == problem:
+        return None
+    return record.after(now, f"waits for a decision: {problem[:LONGEST_PROBLEM_LINE]}", problem=problem)
+
+
+def settled_again(record: Record, now: datetime) -> Record | None:
+    """The record without a problem that is gone by itself; None where there was none."""
+    return record.after(now, "goes on: the sources need no decision any more") if record.problem else None
 
 
 def dropped(record: Record, now: datetime) -> Record:

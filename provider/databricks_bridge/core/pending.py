@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
+from databricks_bridge.core.next_steps import decision
 from databricks_bridge.core.policy import Choice, Choices, Condition
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
 from databricks_bridge.core.sources import DeltaTable, Source, TriggeredRuns
@@ -65,7 +66,10 @@ def first_watermark(spec: SubscriptionSpec, source: Source, finding: Finding) ->
         # No ids: of two racers one may look before the first commit, and both must make the same token.
         return TablePosition(BEFORE_FIRST)
     if start > found.version:
-        raise HistoryGap(f"{source.alias} starts after version {start}, but the table is at {found.version}")
+        raise HistoryGap(
+            f"{source.alias} starts after version {start}, but the table is at {found.version}; give it a start= of at most "
+            f'that, or "latest" or "earliest"'
+        )
     return TablePosition(start, found.table_id, found.metadata_id)
 
 
@@ -95,7 +99,7 @@ def settle(
         if mark is None:
             marks[source.alias] = first_watermark(spec, source, finding)
         elif isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding):
-            problem = _problem(source, mark, finding)
+            problem = _problem(spec.name, source, mark, finding)
             if problem is not None:
                 marks[source.alias] = _chosen(spec.choices, problem, finding)
                 epoch = _next_epoch(epoch, source.alias, mark, finding)
@@ -246,33 +250,38 @@ def _readable(mark: TablePosition, finding: TableFinding) -> TablePosition | Non
     return TablePosition(there, found.table_id, found.metadata_id) if there > mark.at else None
 
 
-def _problem(source: DeltaTable, mark: TablePosition, finding: TableFinding) -> SourceError | None:
-    """Why the finding does not continue the mark, or None."""
+def _problem(name: str, source: DeltaTable, mark: TablePosition, finding: TableFinding) -> SourceError | None:
+    """Why the finding does not continue the mark, and what to do about it; or None."""
     found = finding.position
+    newest = BEFORE_FIRST if found is None else found.version
+    recreated, replaced, gap = (
+        decision(name, source.alias, newest, f"on_{what}") for what in ("recreated", "replaced", "history_gap")
+    )
     if found is None:
         if mark.version == BEFORE_FIRST:
             return None
-        return HistoryGap(f"{source.table} has no commit now, but version {mark.version} of it was processed")
+        return HistoryGap(f"{source.table} has no commit now, but version {mark.version} of it was processed. {gap}")
     if mark.table_id and found.table_id and mark.table_id != found.table_id:
         return TableRecreated(
             f"{source.table} is another table now (table id {found.table_id}, the watermark at version {mark.version} "
-            f"knows {mark.table_id}); its versions do not continue the old ones"
+            f"knows {mark.table_id}); its versions do not continue the old ones. {recreated}"
         )
     if mark.metadata_id and found.metadata_id and mark.metadata_id != found.metadata_id:
         return TableReplaced(
             f"{source.table} was replaced (metadata id {found.metadata_id}, the watermark at version {mark.version} "
-            f"knows {mark.metadata_id})"
+            f"knows {mark.metadata_id}). {replaced}"
         )
     if mark.fingerprint and finding.known_fingerprint and mark.fingerprint != finding.known_fingerprint:
         return TableRecreated(
-            f"commit {mark.at} of {source.table} is another one than the watermark knows: another table lies in its place"
+            f"commit {mark.at} of {source.table} is another one than the watermark knows: another table lies in its place. "
+            f"{recreated}"
         )
     if found.version < mark.at:
         return HistoryGap(
-            f"{source.table} is at version {found.version}, behind the watermark {mark.at}; its log was cut or replaced"
+            f"{source.table} is at version {found.version}, behind the watermark {mark.at}; its log was cut or replaced. {gap}"
         )
     if finding.gap is not None:
-        return HistoryGap(f"what is new in {source.table} after version {mark.at} cannot be read: {finding.gap}")
+        return HistoryGap(f"what is new in {source.table} after version {mark.at} cannot be read: {finding.gap}. {gap}")
     return None
 
 

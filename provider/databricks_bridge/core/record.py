@@ -102,7 +102,9 @@ class Transition:
 
 @dataclass(frozen=True)
 class Record:
-    """All that the ledger holds of one subscription. `revision` counts its writes."""
+    """All that the ledger holds of one subscription. `revision` counts its writes. `problem` is why the consumer cannot
+    go on until a person decides; whatever is written next clears it.
+    """
 
     subscription: str
     consumer: str
@@ -112,11 +114,12 @@ class Record:
     claim: Claim | None = None
     history: tuple[Transition, ...] = ()
     revision: int = 0
+    problem: str = ""
 
     def after(self, at: datetime, what: str, **changes: Any) -> Record:
         """The next record, with one more line of history."""
         history = (*self.history, Transition(at, what))[-HISTORY_KEPT:]
-        return replace(self, history=history, revision=self.revision + 1, **changes)
+        return replace(self, history=history, revision=self.revision + 1, **{"problem": "", **changes})
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -129,6 +132,7 @@ class Record:
             "claim": self.claim.to_json() if self.claim else None,
             "history": [line.to_json() for line in self.history],
             "revision": self.revision,
+            "problem": self.problem,
         }
 
 
@@ -147,6 +151,7 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
             claim=_claim_from_json(value["claim"]) if value["claim"] else None,
             history=tuple(Transition(datetime.fromisoformat(at), what) for at, what in value["history"]),
             revision=value["revision"],
+            problem=value.get("problem", ""),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"the record of this subscription cannot be read ({error!r})") from error

@@ -145,7 +145,7 @@ class DeltaLog:
             batch = wanted[start : start + _READS_AT_ONCE]
             for version, head in zip(batch, await asyncio.gather(*map(look.head, batch)), strict=True):
                 if head is None:
-                    raise HistoryGap(f"commit {version} of {self._where} was removed from the log just now")
+                    raise HistoryGap(f"commit {version} of {self._where} was removed from the log just now; look again")
                 yield CommitSummary(
                     version=version,
                     operation=head.operation,

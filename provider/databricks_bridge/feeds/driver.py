@@ -13,8 +13,17 @@ from databricks_bridge.core import acts
 from databricks_bridge.core.around import begin_commit
 from databricks_bridge.core.backfill import EPOCH as BACKFILL
 from databricks_bridge.core.cancelling import cancelled, is_run_of
-from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.errors import InvalidArgument, NotFound, Unavailable, WorkspaceError, WriteLost
+from databricks_bridge.core.claims import Plan, refused, settled_again
+from databricks_bridge.core.errors import (
+    BridgeError,
+    InvalidArgument,
+    LedgerError,
+    NotFound,
+    SourceError,
+    Unavailable,
+    WorkspaceError,
+    WriteLost,
+)
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameter_names import SUBSCRIPTION, TOKEN, as_of_names, names_of
 from databricks_bridge.core.parameters import of_run
@@ -96,11 +105,31 @@ class Driver:
         while True:
             log.debug("act %s", act)
             if isinstance(act, acts.Finish) or (isinstance(act, acts.AwaitRun | acts.Pause) and not follow):
+                await self._tell(memory.record, None)
                 return act
             if isinstance(act, acts.Fail):
+                await self._tell(memory.record, act.error)
                 raise act.error
-            observation = await self._do(act)
+            try:
+                observation = await self._do(act)
+            except SourceError as error:
+                await self._tell(memory.record, error)
+                raise
             memory, act = step(self.plan, memory, observation, self.now())
+
+    async def _tell(self, record: Record | None, error: BridgeError | None) -> None:
+        """Write into the record that a source needs a decision, or that it needs none any more. Never raises for the ledger."""
+        if record is None:
+            return
+        if error is None:
+            told = settled_again(record, self.now())
+        else:
+            told = refused(record, error, self.now()) if isinstance(error, SourceError) else None
+        if told is not None:
+            try:
+                await self.ledger.write(told)
+            except LedgerError as lost:
+                log.warning("the record does not say %s: %s", told.history[-1].what, lost)
 
     async def _do(self, act: acts.Act) -> acts.Observation:
         match act:

@@ -77,7 +77,7 @@ class TriggerWatch:
         self.told = frozenset(one.key for one in found)
         blocking = next((one for one in found if one.blocking), None)
         if blocking is not None and self.on_paused == "fail" and not under_way:
-            raise TriggerPaused(f'{blocking.message} (on_paused="fail")')
+            raise TriggerPaused(f'{blocking.message} (on_paused="fail"); unpause it in Databricks and clear the task')
 
     async def last_words(self, workspace: Workspace, job_id: int) -> str:
         """What the trigger last did, as of now or, where that cannot be read, of the last look; empty for nothing."""
