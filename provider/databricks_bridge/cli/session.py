@@ -18,6 +18,7 @@ from databricks_bridge.cli.running import NotConfirmed
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
+from databricks_bridge.core.urls import redacted
 from databricks_bridge.ledgers.address import Address, open_keep, parse_address
 from databricks_bridge.ledgers.protocol import Keep, Ledger
 from databricks_bridge.workspace.client import Workspace
@@ -108,9 +109,9 @@ class Session:
             raise InvalidArgument(f"the Airflow ledger needs Airflow's base URL: give --airflow-url or {_ENV}URL")
         token, password = _secret("TOKEN"), _secret("PASSWORD")
         user = self.options.airflow_user or os.environ.get(_ENV + "USER", "")
-        if not (token or (user and password)):
+        if not (token or (user and password) or "@" in url):
             raise InvalidArgument(
-                f"no login for Airflow at {url}: set {_ENV}TOKEN, or {_ENV}PASSWORD with --airflow-user or {_ENV}USER "
+                f"no login for Airflow at {redacted(url)}: set {_ENV}TOKEN, or {_ENV}PASSWORD with --airflow-user or {_ENV}USER "
                 "(_TOKEN_FILE and _PASSWORD_FILE name files that hold them)"
             )
         api = AirflowApi(url, token=token, user=user, password=password)

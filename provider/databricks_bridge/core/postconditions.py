@@ -10,6 +10,7 @@ from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.positions import Range, TablePosition
 from databricks_bridge.core.record import FIRST_EPOCH
 from databricks_bridge.core.sources import DeltaTable, Source, check_table_name
+from databricks_bridge.core.urls import redacted
 
 _URL = re.compile(r"(s3|gs|abfss|file)://\S+")
 _PART = re.compile(r"[A-Za-z0-9_-]+")
@@ -41,9 +42,9 @@ class CheckpointReached:
         given = self.checkpoint
         object.__setattr__(self, "checkpoint", str(given).removeprefix("dbfs:").rstrip("/"))
         in_volume = self.checkpoint.startswith(VOLUMES) and len(self.checkpoint.split("/")) >= 6
-        if not in_volume and not _URL.fullmatch(self.checkpoint):
+        if not in_volume and (not _URL.fullmatch(self.checkpoint) or redacted(given) != str(given)):
             raise InvalidArgument(
-                f"checkpoint is {given!r}; give a folder in a volume (/Volumes/catalog/schema/volume/...) or the URL of "
+                f"checkpoint is {redacted(given)!r}; give a folder in a volume (/Volumes/catalog/schema/volume/...) or the URL of "
                 "one in an object store (s3, gs, abfss, file)"
             )
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from databricks_bridge.core.errors import InvalidArgument, NotFound, NotPermitted
 from databricks_bridge.core.storage_urls import azure_blob_endpoint, unaddressable
+from databricks_bridge.core.urls import redacted
 from databricks_bridge.delta.names import LOG
 
 if TYPE_CHECKING:
@@ -71,24 +72,28 @@ def parse_location(text: str) -> Location:
     """
     if text.startswith("/"):
         return Location(Kind.FILE, "", "", text)
-    scheme, _, rest = text.partition(":")
+    shown, (scheme, _, rest) = redacted(text), text.partition(":")
     kind = _SCHEMES.get(scheme.lower())
     if kind is None:
         known = ", ".join(f"{name}:" for name in _SCHEMES)
-        raise InvalidArgument(f"the storage location {text!r} has a scheme that cannot be read here; known: {known}")
+        raise InvalidArgument(f"the storage location {shown!r} has a scheme that cannot be read here; known: {known}")
     authority, slash, path = rest.removeprefix("//").partition("/")
     if kind is Kind.FILE:
         return Location(kind, "", "", _existing(f"{slash}{path}"))
     bucket, at, host = authority.partition("@") if kind is Kind.AZURE else (authority, "@", "")
     if not bucket or not at:
-        raise InvalidArgument(f"the storage location {text!r} names no bucket or container")
-    folder = _addressable(text, path)
+        raise InvalidArgument(f"the storage location {shown!r} names no bucket or container")
+    if "@" in authority and (kind is not Kind.AZURE or ":" in bucket or "@" in host):
+        raise InvalidArgument(
+            f"the storage location {shown!r} has a user or password in it; credentials are vended, or come from the environment"
+        )
+    folder = _addressable(shown, path)
     if kind is not Kind.AZURE:
         return Location(kind, bucket, "", folder)
     azure = azure_blob_endpoint(host)
     if azure is None:
         raise InvalidArgument(
-            f"the storage location {text!r} names the host {host!r}, which is not account.dfs.SUFFIX; credentials are sent "
+            f"the storage location {shown!r} names the host {host!r}, which is not account.dfs.SUFFIX; credentials are sent "
             "to no other host than the location's"
         )
     account, endpoint = azure

@@ -95,6 +95,10 @@ def _profile(name: str, content: Mapping[str, Any]) -> Profile:
     missing = [key for key in ("endpoint", "bearerToken") if not content.get(key)]
     if missing:
         raise InvalidArgument(f"the Delta Sharing profile {name} lacks {' and '.join(missing)}")
+    if "@" in str(content["endpoint"]):
+        raise InvalidArgument(
+            f"the Delta Sharing profile {name} has a user or password in its endpoint; its token is all that it needs"
+        )
     until = None
     if text := content.get("expirationTime"):
         try:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.storage_urls import azure_blob_endpoint, unaddressable
+from databricks_bridge.core.urls import redacted
 
 if TYPE_CHECKING:
     from databricks_bridge.ledgers.protocol import Keep, Ledger
@@ -73,8 +74,8 @@ def parse_address(text: object) -> Address:
         return _control(text)
     try:
         url = urlsplit(text)
-    except ValueError as error:
-        raise InvalidArgument(f"ledger {text!r} is not a URL ({error}); give one of {KNOWN}") from error
+    except ValueError:
+        raise InvalidArgument(f"ledger {redacted(text)!r} is not a URL; give one of {KNOWN}") from None
     if url.query or url.fragment or url.password or (url.username and url.scheme != "abfss"):
         raise InvalidArgument(
             "ledger has a user, password, query or fragment in its URL; credentials come from the environment, "
@@ -82,17 +83,21 @@ def parse_address(text: object) -> Address:
         )
     if url.scheme == "file":
         if url.netloc or not url.path.strip("/"):
-            raise InvalidArgument(f"ledger {text!r} names no folder; write it absolute, as in file:///srv/ledger")
+            raise InvalidArgument(
+                f"ledger {redacted(text)!r} names no folder; write it absolute, as in file:///srv/ledger"
+            )
     elif url.scheme == "abfss":
         container, _, host = url.netloc.rpartition("@")
         if not container or ":" in container or azure_blob_endpoint(host) is None:
             raise InvalidArgument(
-                f"ledger {text!r}: write abfss://container@account.dfs.core.windows.net/path, or the host of another Azure cloud"
+                f"ledger {redacted(text)!r}: write abfss://container@account.dfs.core.windows.net/path, or the host of another Azure cloud"
             )
     elif url.scheme not in ("s3", "gs") or not url.netloc:
-        raise InvalidArgument(f"ledger is {text!r}; give one of {KNOWN}")
+        raise InvalidArgument(f"ledger is {redacted(text)!r}; give one of {KNOWN}")
     if url.scheme != "file" and (odd := unaddressable(url.path.removeprefix("/"))):
-        raise InvalidArgument(f"ledger {text!r} has {odd} in its path, which the object store client cannot address")
+        raise InvalidArgument(
+            f"ledger {redacted(text)!r} has {odd} in its path, which the object store client cannot address"
+        )
     return ObjectStoreAddress(text.rstrip("/"))
 
 
@@ -135,5 +140,5 @@ def open_ledger(
 def _control(text: str) -> ControlTableAddress:
     parts = text.removeprefix(_CONTROL).split("/")
     if len(parts) != 3 or not all(part.strip() for part in parts) or not _SCHEMA.fullmatch(parts[2]):
-        raise InvalidArgument(f"ledger is {text!r}; write control-table:conn_id/warehouse_id/catalog.schema")
+        raise InvalidArgument(f"ledger is {redacted(text)!r}; write control-table:conn_id/warehouse_id/catalog.schema")
     return ControlTableAddress(*parts)

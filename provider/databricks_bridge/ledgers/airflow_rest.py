@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from databricks_bridge.core.errors import LedgerError
+from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.record import Record, record_from_json
+from databricks_bridge.core.urls import without_login
 from databricks_bridge.ledgers.airflow import KEY, fitting
 from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
 
@@ -34,8 +35,17 @@ class AirflowApi:
     """One Airflow's public API. Give `token`, or `user` and `password` for `POST /auth/token`. `async with` closes it."""
 
     def __init__(self, url: str, *, token: str = "", user: str = "", password: str = "") -> None:
-        self._url = url.rstrip("/")
-        self._token, self._user, self._password = token, user, password
+        """Nothing is called yet.
+
+        :param url: Airflow's base URL. A user and password in it are the login where none is given, and are shown nowhere.
+        :raises InvalidArgument: for what is no URL.
+        """
+        try:
+            bare, url_user, url_password = without_login(url)
+        except ValueError as error:
+            raise InvalidArgument(f"Airflow's URL is not usable: {error}; write it as https://host:port") from None
+        self._url = bare.rstrip("/")
+        self._token, self._user, self._password = token, user or url_user, password or url_password
         self._session: aiohttp.ClientSession | None = None
 
     def __str__(self) -> str:

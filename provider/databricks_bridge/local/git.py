@@ -31,7 +31,7 @@ _SETTINGS = (
     "credential.interactive=false",
     "gc.auto=0",
 )
-_CREDENTIAL = re.compile(r"(?<=//)[^/@\s]*@")
+_CREDENTIAL = re.compile(r"(?<=//)[^/?#\s'\"]*@")  # as far as the last one: a password may hold an @
 _NO_URL = re.compile(r"[\s\x00-\x1f\x7f\\]")
 
 

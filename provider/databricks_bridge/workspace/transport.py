@@ -14,6 +14,7 @@ from yarl import URL
 
 from databricks_bridge import __version__
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotAuthenticated, Throttled, Unavailable
+from databricks_bridge.core.urls import redacted
 from databricks_bridge.workspace import answers
 from databricks_bridge.workspace.line import Line, Pacing, leave_line, take_line
 
@@ -64,7 +65,12 @@ class Transport:
         proxy: str | None,
     ) -> None:
         if not host.startswith(("https://", "http://")):
-            raise InvalidArgument(f"the host {host!r} is not a URL; write it as https://name")
+            raise InvalidArgument(f"the host {redacted(host)!r} is not a URL; write it as https://name")
+        if "@" in host:
+            raise InvalidArgument(
+                f"the host {redacted(host)!r} has a user or password in it; the credentials of a workspace are fields of the "
+                "connection, or DATABRICKS_TOKEN"
+            )
         self.host = host.rstrip("/")
         self.org_id: str | None = None
         self._authorize, self._reauthorize = authorize, reauthorize

@@ -63,6 +63,8 @@ def settings(root: Path, heap: str, jars: list[str]) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Hadoop sets the mode of what it writes by this, and not by the umask of its process.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
