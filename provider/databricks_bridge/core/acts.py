@@ -35,7 +35,15 @@ class Look:
 
 @dataclass(frozen=True)
 class Survey:
-    """Search the target job's runs for any that names this subscription; answered by Surveyed."""
+    """Search the target job's runs for any that names this subscription, around external work the second copy of its record;
+    answered by Surveyed."""
+
+
+@dataclass(frozen=True)
+class AskDagRun:
+    """Ask Airflow whether the DAG run that has this claim is still under way; answered by DagRunSeen."""
+
+    claim: Claim
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,19 @@ class Fail:
 
 
 Act: TypeAlias = (
-    ReadRecord | WriteRecord | Look | Survey | Prove | StartRun | FindRun | GetRun | AwaitRun | Pause | Finish | Fail
+    ReadRecord
+    | WriteRecord
+    | Look
+    | Survey
+    | AskDagRun
+    | Prove
+    | StartRun
+    | FindRun
+    | GetRun
+    | AwaitRun
+    | Pause
+    | Finish
+    | Fail
 )
 
 
@@ -138,9 +158,18 @@ class Looked:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """The newest run that names the subscription, None where none does."""
+    """The newest run that names the subscription, None where none does; around external work, where the second copy of the
+    record is, empty where there is none."""
 
     run_id: int | None
+    copy: str = ""
+
+
+@dataclass(frozen=True)
+class DagRunSeen:
+    """Whether that DAG run is still under way: queued or running."""
+
+    active: bool
 
 
 @dataclass(frozen=True)
@@ -196,6 +225,7 @@ Observation: TypeAlias = (
     | RecordLost
     | Looked
     | Surveyed
+    | DagRunSeen
     | Proved
     | RunStarted
     | RunFound

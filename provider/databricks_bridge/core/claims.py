@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 
 from databricks_bridge.core import parameters
 from databricks_bridge.core.errors import SourceError
+from databricks_bridge.core.commits import remembered
 from databricks_bridge.core.outcomes import Outcome
 from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Position, Range, TablePosition, merge
-from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, token_of
+from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Record, Target, claim_id_of, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
+from databricks_bridge.core.task_try import TaskTry
 
 LONGEST_PROBLEM, LONGEST_PROBLEM_LINE = 1000, 200
 """Characters of a problem in the record, and in its history."""
@@ -30,8 +32,9 @@ class Plan:
     After `max_generations` runs of one claim that failed, the claim is blocked. `pause` comes before the next start
     after a run that never ran. With `postcondition` a success has to be proved before it is committed. With `wait` the
     timers are applied here and nothing new is waited for, looking again every `poll`. `around` is for a consumer that is
-    no job: the claim is handed to other tasks, and no run proves it. `as_of` are the aliases whose `<alias>_as_of` the job
-    declares, and is sent. `conn_id` names the Airflow connection to the target's workspace.
+    no job: the claim is handed to other tasks, and no run proves it; then `nonce` is random text, for the claim's id.
+    `as_of` are the aliases whose `<alias>_as_of` the job declares, and is sent. `conn_id` names the Airflow connection to the
+    target's workspace. `task` is the try of the Airflow task that acts, so that its later tries know what it committed.
     """
 
     spec: SubscriptionSpec
@@ -45,6 +48,8 @@ class Plan:
     poll: timedelta = timedelta(seconds=30)
     as_of: frozenset[str] = frozenset()
     conn_id: str = ""
+    task: TaskTry | None = None
+    nonce: str = ""
 
     @property
     def consumer(self) -> str:
@@ -152,11 +157,21 @@ def dropped(record: Record, now: datetime) -> Record:
     return record.after(now, f"dropped the claim on {_open(record)}: committed already", claim=None)
 
 
-def committed(record: Record, claim: Claim, run_id: int | None, now: datetime) -> Record:
-    """The record with the watermarks merged forward and the claim gone, in one write.
+def handed_on(plan: Plan, record: Record, now: datetime) -> Record:
+    """The record whose claim of external work goes to another task: the DAG run that had it is over."""
+    claim = _open(record)
+    before = f", DAG run {claim.task.run_id} is over" if claim.task else ""
+    to = f"DAG run {plan.task.run_id}" if plan.task else "another task"
+    return record.after(now, f"handed the claim on to {to}{before}", claim=replace(claim, task=plan.task))
+
+
+def committed(record: Record, claim: Claim, run_id: int | None, now: datetime, task: TaskTry | None = None) -> Record:
+    """The record with the watermarks merged forward and the claim gone, in one write, which a later try of `task` will know.
 
     Another claim than ours stays: its run may be at work.
     """
+    ranges = tuple(one for one in claim.ranges if not one.empty) if claim.target.job_id else claim.ranges
+    commit = Commit(claim.token, run_id, record.epoch, ranges, task)
     marks = {one.alias: _moved(record.watermarks.get(one.alias), one) for one in claim.ranges}
     ours = record.claim is None or record.claim.token == claim.token
     return record.after(
@@ -164,6 +179,7 @@ def committed(record: Record, claim: Claim, run_id: int | None, now: datetime) -
         f"committed {claim}" + (f" by run {run_id}" if run_id is not None else ""),
         claim=None if ours else record.claim,
         watermarks={**record.watermarks, **marks},
+        commits=remembered(record, commit),
     )
 
 
@@ -192,14 +208,17 @@ def _claim(
 ) -> Claim:
     name = plan.spec.name
     generation = after.generation + 1 if after else 0
-    token = token_of(name, target, epoch, {one.alias: one.from_ for one in ranges}, generation)
+    if plan.around:
+        token = claim_id_of(name, target, epoch, ranges, generation, plan.nonce)
+    else:
+        token = token_of(name, target, epoch, {one.alias: one.from_ for one in ranges}, generation)
     sent = dict(after.parameters) if after else {as_of_name(alias) for alias in plan.as_of}
     as_of = {
         one.alias: one.to.at for one in ranges if isinstance(one.to, TablePosition) and as_of_name(one.alias) in sent
     }
     rendered = parameters.render(name, epoch, generation, token, ranges, own, as_of=as_of)
     if after is None:
-        return Claim(ranges, token, generation, target, rendered, now, conn_id=plan.conn_id)
+        return Claim(ranges, token, generation, target, rendered, now, conn_id=plan.conn_id, task=plan.task)
     not_before = after.not_before if after.idle else None
     return Claim(
         ranges,
@@ -212,4 +231,5 @@ def _claim(
         idle=after.idle,
         not_before=not_before,
         conn_id=plan.conn_id or after.conn_id,
+        task=plan.task or after.task,
     )

@@ -110,6 +110,15 @@ def command(subscription: str, target: Target) -> str:
     )
 
 
+def external_command(subscription: str, consumer: str) -> str:
+    """The command line that brings back the record of a subscription whose consumer is no job, from its second copy."""
+    dag_id = consumer.removeprefix("dag ")
+    return (
+        f'databricks-bridge watermark rebuild {subscription} --dag-id {dag_id} --why "the ledger was lost" '
+        "(it reads the copy from Airflow; --mark SOURCE=VERSION is your own word over it; add --ledger LEDGER unless it is configured)"
+    )
+
+
 def rebuild(subscription: str, runs: Iterable[Mapping[str, Any]], formerly: Iterable[str] = ()) -> Rebuilt:
     """Order the runs of `subscription` by their start, and follow its ranges through those that succeeded.
 

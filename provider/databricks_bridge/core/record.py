@@ -12,9 +12,12 @@ from typing import Any
 
 from databricks_bridge.core.errors import LedgerError
 from databricks_bridge.core.positions import Position, Range, position_from_json, range_from_json
+from databricks_bridge.core.task_try import TaskTry, task_try_from_json
+from databricks_bridge.core.texts import LONGEST_PART, bounded
 
 SCHEMA = 1
 HISTORY_KEPT = 50
+COMMITS_KEPT = 20
 FIRST_EPOCH = "0"
 
 
@@ -53,7 +56,8 @@ class Claim:
 
     `failures` counts the generations whose run failed; one that never ran does not count there but in `idle`, those in a
     row. `not_before` holds the next start after one of them. `conn_id` names the Airflow connection to the target's workspace,
-    for who wants to look at the run; empty where it is not known.
+    for who wants to look at the run; empty where it is not known. `task` is the Airflow task that the claim was made or handed
+    out in, None where no task is known.
     """
 
     ranges: tuple[Range, ...]
@@ -68,6 +72,7 @@ class Claim:
     idle: int = 0
     not_before: datetime | None = None
     conn_id: str = ""
+    task: TaskTry | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -83,10 +88,35 @@ class Claim:
             "idle": self.idle,
             "not_before": self.not_before.isoformat() if self.not_before else None,
             "conn_id": self.conn_id,
+            "task": self.task.to_json() if self.task else None,
         }
 
     def __str__(self) -> str:
-        return ", ".join(str(one) for one in self.ranges if not one.empty)
+        return shown_ranges(self.ranges)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a commit was, for later tries of the task that made it: its result is theirs.
+
+    For external work the task is the one that claimed. `ranges` are those that were not empty, or all of them where other
+    tasks were handed the claim.
+    """
+
+    token: str
+    run_id: int | None
+    epoch: str
+    ranges: tuple[Range, ...]
+    task: TaskTry | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "token": self.token,
+            "run_id": self.run_id,
+            "epoch": self.epoch,
+            "ranges": [one.to_json() for one in self.ranges],
+            "task": self.task.to_json() if self.task else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -103,7 +133,7 @@ class Transition:
 @dataclass(frozen=True)
 class Record:
     """All that the ledger holds of one subscription. `revision` counts its writes. `problem` is why the consumer cannot
-    go on until a person decides; whatever is written next clears it.
+    go on until a person decides; whatever is written next clears it. `commits` are the last ones, oldest first.
     """
 
     subscription: str
@@ -115,10 +145,11 @@ class Record:
     history: tuple[Transition, ...] = ()
     revision: int = 0
     problem: str = ""
+    commits: tuple[Commit, ...] = ()
 
     def after(self, at: datetime, what: str, **changes: Any) -> Record:
-        """The next record, with one more line of history."""
-        history = (*self.history, Transition(at, what))[-HISTORY_KEPT:]
+        """The next record, with one more line of history, which is bounded (`core.texts`)."""
+        history = (*self.history, Transition(at, bounded(what)))[-HISTORY_KEPT:]
         return replace(self, history=history, revision=self.revision + 1, **{"problem": "", **changes})
 
     def to_json(self) -> dict[str, Any]:
@@ -133,7 +164,13 @@ class Record:
             "history": [line.to_json() for line in self.history],
             "revision": self.revision,
             "problem": self.problem,
+            "commits": [one.to_json() for one in self.commits],
         }
+
+
+def shown_ranges(ranges: tuple[Range, ...]) -> str:
+    """The ranges that are not empty, for people: as many as one line takes."""
+    return bounded(", ".join(str(one) for one in ranges if not one.empty), LONGEST_PART)
 
 
 def record_from_json(value: Mapping[str, Any]) -> Record:
@@ -152,6 +189,7 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
             history=tuple(Transition(datetime.fromisoformat(at), what) for at, what in value["history"]),
             revision=value["revision"],
             problem=value.get("problem", ""),
+            commits=tuple(_commit_from_json(one) for one in value.get("commits", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"the record of this subscription cannot be read ({error!r})") from error
@@ -170,6 +208,27 @@ def token_of(subscription: str, target: Target, epoch: str, from_: Mapping[str, 
         "from": {alias: position.identity() for alias, position in from_.items()},
         "generation": generation,
     }
+    return _hashed(facts)
+
+
+def claim_id_of(
+    subscription: str, target: Target, epoch: str, ranges: tuple[Range, ...], generation: int, nonce: str
+) -> str:
+    """The id of a claim that is handed to other tasks. There is no racer to adopt ranges from, so `to` is in it, and a
+    `nonce`: an id never comes twice with another range, even where the record was lost or began anew.
+    """
+    facts = {
+        "subscription": subscription,
+        "consumer": target.host,
+        "epoch": epoch,
+        "ranges": [[one.alias, one.from_.identity(), one.to.identity(), list(one.runs)] for one in ranges],
+        "generation": generation,
+        "nonce": nonce,
+    }
+    return _hashed(facts)
+
+
+def _hashed(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -187,6 +246,17 @@ def _claim_from_json(value: Mapping[str, Any]) -> Claim:
         idle=value.get("idle", 0),
         not_before=_time(value["not_before"]),
         conn_id=value.get("conn_id", ""),
+        task=task_try_from_json(value.get("task")),
+    )
+
+
+def _commit_from_json(value: Mapping[str, Any]) -> Commit:
+    return Commit(
+        token=value["token"],
+        run_id=value["run_id"],
+        epoch=value["epoch"],
+        ranges=tuple(range_from_json(one) for one in value["ranges"]),
+        task=task_try_from_json(value["task"]),
     )
 
 

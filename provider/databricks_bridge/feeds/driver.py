@@ -46,6 +46,14 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+async def _no_dag_run(claim: Claim) -> bool:
+    return False
+
+
+async def _no_copy() -> str:
+    return ""
+
+
 async def _nothing_to_prove(claim: Claim, run_id: int) -> acts.Proved:
     return acts.Proved(True)
 
@@ -55,7 +63,8 @@ class Driver:
     """One consumer's way through the protocol.
 
     `target` is the open client of the downstream workspace, None where the consumer is no job. `on_run` is told every run as soon as it is known, as the
-    raw answer of `runs/get`.
+    raw answer of `runs/get`. Around external work `dag_run_is_active` asks Airflow for the DAG run that has a claim, and
+    `second_copy` says where the record's second copy is.
     """
 
     plan: Plan
@@ -65,6 +74,8 @@ class Driver:
     poll_interval: timedelta = timedelta(seconds=30)
     on_run: Callable[[Mapping[str, Any]], None] = lambda run: None
     prove: Callable[[Claim, int], Awaitable[acts.Proved]] = _nothing_to_prove
+    dag_run_is_active: Callable[[Claim], Awaitable[bool]] = _no_dag_run
+    second_copy: Callable[[], Awaitable[str]] = _no_copy
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -145,7 +156,11 @@ class Driver:
                     await check_readers(self.looker.workspace, self.target, self.plan.spec, marks)
                 return looked
             case acts.Survey():
+                if self.plan.around:
+                    return acts.Surveyed(None, await self.second_copy())
                 return acts.Surveyed(await self._survey())
+            case acts.AskDagRun(claim):
+                return acts.DagRunSeen(await self.dag_run_is_active(claim))
             case acts.Prove():
                 return await self._proved(act)
             case acts.StartRun(claim):

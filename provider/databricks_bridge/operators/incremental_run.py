@@ -48,7 +48,9 @@ class DatabricksIncrementalRunOperator(BaseOperator):
 
     Give `job_id` or `job_name` (exact). `job_parameters` are the author's own, strings; those of the claim are listed in
     `databricks_bridge.core.parameters`, and the job must declare them. `on_nothing_new` is "skip" or "succeed".
-    After `max_generations` runs of one claim that failed, it is blocked. With `wait=True` the operator needs no sensor: it
+    A try that comes after a commit returns that commit: what an earlier try of the same DAG run, task and map index committed is
+    the task's result, with the same XCom. A task that a person cleared processes what is pending, and returns that commit where
+    nothing is. After `max_generations` runs of one claim that failed, it is blocked. With `wait=True` the operator needs no sensor: it
     waits for something new and applies the subscription's timers. `postcondition` is asked after a success
     and before the commit: CheckpointReached, ControlTableReached, a function of `(ranges, run_id)` that gives True or text that
     says why not, or a sequence of these, all of which must hold. One that does not hold makes it a failed run.
@@ -166,6 +168,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
 
     def _go_on(self, context: Context, deadline: datetime, event: dict[str, Any] | None) -> dict[str, Any] | None:
         from databricks_bridge.core.acts import Finish
+        from databricks_bridge.core.texts import bounded
 
         arguments.check_on_nothing_new(self.on_nothing_new)
         act = asyncio.run(self._drive(context, event))
@@ -175,9 +178,9 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         if not act.ranges:
             self.log.info("%s", act.reason)
             if self.on_nothing_new == "skip" and act.run_id is None:
-                raise AirflowSkipException(act.reason)
+                raise AirflowSkipException(bounded(act.reason))
         ranges = [one.to_json() for one in act.ranges if not one.empty]
-        return {"run_id": act.run_id, "ranges": ranges, "reason": act.reason}
+        return {"run_id": act.run_id, "ranges": ranges, "reason": bounded(act.reason)}
 
     def _trigger(self, context: Context, act: AwaitRun | Pause, deadline: datetime) -> PollingTrigger:
         from databricks_bridge.core.acts import AwaitRun
@@ -221,7 +224,9 @@ class DatabricksIncrementalRunOperator(BaseOperator):
                 work = self._backfill(context, driver, workspace, bounds, event)
             self._stopping = Stopping(lambda: Tried.of(context))
             try:
-                return await self._stopping.during(work)
+                act = await self._stopping.during(work)
+                await self._show_again(context, driver, act)
+                return act
             except Marked as marked:
                 await self._cancel(driver, workspace, marked.state, backfill=bounds is not None)
                 # Neither is retried, and neither changes the state that the person has set.
@@ -232,6 +237,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         from databricks_bridge.core.claims import Plan
         from databricks_bridge.core.postconditions import conditions_of
         from databricks_bridge.core.record import Target
+        from databricks_bridge.core.task_try import task_try_of
         from databricks_bridge.feeds.driver import Driver
         from databricks_bridge.feeds.runs import job_of
         from databricks_bridge.operators.proving import prove
@@ -248,6 +254,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             wait=self.wait,
             poll=self.poll_interval,
             conn_id=self.databricks_conn_id,
+            task=task_try_of(context),
         )
 
         async def proved(claim: Claim, run_id: int) -> Proved:
@@ -300,6 +307,21 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         if not await (cancel_backfill(workspace, run_id) if backfill else driver.cancel(run_id, why)):
             return
         self.log.info("run %s is cancelled: %s", run_id, why)
+
+    async def _show_again(self, context: Context, driver: Driver, act: Finish | AwaitRun | Pause) -> None:
+        """Push what an earlier try had pushed, where this one returns its commit: Airflow has cleared that."""
+        from databricks_bridge.core.acts import Finish, GetRun
+        from databricks_bridge.core.errors import Unavailable, WorkspaceError
+
+        if not isinstance(act, Finish) or act.run_id is None or getattr(self, "_shown", None) == act.run_id:
+            return
+        self.log.info("an earlier try of this task committed this with run %s", act.run_id)
+        try:
+            await driver.do(GetRun(act.run_id))
+        except (Unavailable, WorkspaceError) as error:
+            self.log.warning("the page of run %s is not known: %s", act.run_id, error)
+        if getattr(self, "_shown", None) != act.run_id:
+            self._show(context, {"run_id": act.run_id})
 
     def _show(self, context: Context, run: Mapping[str, Any]) -> None:
         """Push run id and page for the link and for whoever looks on; pushed again only when the run is another."""
