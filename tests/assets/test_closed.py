@@ -55,7 +55,8 @@ def tasks(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("task_id", ["wait", "claim_delays", "commit_delays"])
 def test_every_task_of_a_closed_subscription_is_refused(told: str, tasks: dict[str, Any], task_id: str) -> None:
-    ti = SimpleNamespace(dag_id="partner_file", xcom_pull=lambda task_ids: {"claim": "t" * 64})
+    ids = {"dag_id": "partner_file", "run_id": "manual__1", "task_id": task_id, "map_index": -1, "try_number": 1}
+    ti = SimpleNamespace(**ids, xcom_pull=lambda task_ids: {"claim": "t" * 64})
     context = cast("Any", {"ti": ti, "dag_run": SimpleNamespace(run_type="manual")})
     task = tasks[task_id]
     with pytest.raises(ConsumerMismatch, match=f"subscription 'delays' {told}"):

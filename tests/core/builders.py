@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
 from databricks_bridge.core.positions import Range, RunsPosition, TablePosition
-from databricks_bridge.core.record import Claim, ClaimStatus, Record, Target, Transition
+from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Record, Target, Transition
 from databricks_bridge.core.sources import DeltaTable, Source
 from databricks_bridge.core.subscription import SubscriptionSpec
+from databricks_bridge.core.task_try import TaskTry
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TARGET = Target("http://127.0.0.1:1", "1001", 7)
@@ -76,10 +77,22 @@ runs_ranges = st.builds(
 ranges = table_ranges | runs_ranges
 targets = st.builds(Target, st.text(max_size=20), st.text(max_size=8), st.integers(1, 2**53))
 parameter_sets = st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=4)
+task_tries = st.builds(
+    TaskTry, st.text(max_size=8), st.text(max_size=8), st.text(max_size=8), st.integers(-1, 9), st.integers(1, 9)
+)
+tokens = st.text("0123456789abcdef", min_size=64, max_size=64)
+commits = st.builds(
+    Commit,
+    token=tokens,
+    run_id=st.none() | st.integers(1, 2**53),
+    epoch=st.text(max_size=10),
+    ranges=st.lists(ranges, max_size=2).map(tuple),
+    task=st.none() | task_tries,
+)
 claims = st.builds(
     Claim,
     ranges=st.lists(ranges, max_size=3).map(tuple),
-    token=st.text("0123456789abcdef", min_size=64, max_size=64),
+    token=tokens,
     generation=st.integers(0, 5),
     target=targets,
     parameters=parameter_sets.map(lambda given: tuple(sorted(given.items()))),
@@ -89,6 +102,7 @@ claims = st.builds(
     failures=st.integers(0, 5),
     idle=st.integers(0, 5),
     not_before=st.none() | moments,
+    task=st.none() | task_tries,
 )
 records = st.builds(
     Record,
@@ -100,6 +114,7 @@ records = st.builds(
     claim=st.none() | claims,
     history=st.lists(st.builds(Transition, moments, st.text(max_size=10)), max_size=3).map(tuple),
     revision=st.integers(0, 1000),
+    commits=st.lists(commits, max_size=2).map(tuple),
 )
 policies = st.builds(
     Policy,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from databricks_bridge import DatabricksIncrementalRunOperator, DeltaTable, Subscription
+from databricks_bridge.assets.second_copy import AirflowVariables
 from databricks_bridge.core.parameter_names import declarable_names
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.positions import TablePosition
@@ -74,6 +75,9 @@ class Bench:
     job_id: int
     store: Store = field(default_factory=Store)
     pushed: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    dag_runs: int = 0
+    active_dag_runs: set[str] = field(default_factory=set)
 
     def commit(self, rows: int = 1) -> int:
         """Append to the real Delta table; its version afterwards."""
@@ -98,8 +102,10 @@ class Bench:
         return DatabricksIncrementalRunOperator(**(given | arguments))
 
     def context(self, task: Any, *, run_type: str = "manual", fail_fast: bool = False, **ti: Any) -> Any:
+        """A first try is one of a DAG run of its own, a later one of the same DAG run, unless `run_id` says another."""
         run = SimpleNamespace(run_type=run_type, run_after=datetime.now(UTC))
-        instance = Ti(task, pushed=self.pushed, **ti)
+        self.dag_runs += ti.get("try_number", 1) == 1
+        instance = Ti(task, pushed=self.pushed, **{"run_id": f"manual__{max(1, self.dag_runs)}"} | ti)
         return {
             "ti": instance,
             "dag_run": run,
@@ -147,4 +153,17 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         job = api.post("create", name="gold", tasks=[task], parameters=declared, queue={"enabled": True})
         made = Bench(deployment, notebooks, api, int(job["job_id"]))
         made.commit(3)
+        _give_airflow(monkeypatch, made)
         yield made
+
+
+def _give_airflow(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """What a task asks its Airflow for, without one: variables, and the states of DAG runs."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    def state(dag_id: str, run_id: str) -> str:
+        return "running" if run_id in bench.active_dag_runs else "failed"
+
+    monkeypatch.setattr(AirflowVariables, "get", lambda variables, key: bench.variables.get(key))
+    monkeypatch.setattr(AirflowVariables, "set", lambda variables, key, value: bench.variables.update({key: value}))
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(state))

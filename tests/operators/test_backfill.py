@@ -118,13 +118,13 @@ def test_a_deferred_try_reports_the_run_that_it_waited_for(long: Bench) -> None:
     task = long.operator(range=RANGE, deferrable=True)
     long.notebooks.block("gold")
     with pytest.raises(TaskDeferred) as deferred:
-        long.run(task)
+        long.run(task, run_id="manual__1")
     run_id = deferred.value.trigger.serialize()[1]["run_id"]
     long.notebooks.unblock("gold")
     long.api.ended(run_id)
     event = {"status": "ready", "run_id": run_id, "deadline": "2100-01-01T00:00:00+00:00"}
     with pytest.raises(RunFailed, match=str(run_id)):
-        task.execute_complete(long.context(task), event)
+        task.execute_complete(long.context(task, run_id="manual__1"), event)
     assert len(long.runs()) == 1
 
 
@@ -165,17 +165,17 @@ def test_a_reader_that_is_behind_is_held_for_and_counts_as_nothing(long: Bench) 
     task = long.operator(range=RANGE, deferrable=True)
     long.notebooks.block("gold")
     with pytest.raises(TaskDeferred) as deferred:
-        long.run(task)
+        long.run(task, run_id="manual__1")
     run_id = deferred.value.trigger.serialize()[1]["run_id"]
     long.notebooks.unblock("gold")
     long.api.ended(run_id)
     event = {"status": "ready", "run_id": run_id, "deadline": "2100-01-01T00:00:00+00:00"}
     with pytest.raises(TaskDeferred) as paused:
-        task.execute_complete(long.context(task), event)
+        task.execute_complete(long.context(task, run_id="manual__1"), event)
     assert paused.value.trigger.serialize()[0].endswith("PauseTrigger")
     woken = {"status": "ready", "until": "x", "deadline": "2100-01-01T00:00:00+00:00"}
     try:
-        task.execute_complete(long.context(task), woken)
+        task.execute_complete(long.context(task, run_id="manual__1"), woken)
     except TaskDeferred as following:
         long.api.ended(following.trigger.serialize()[1]["run_id"])
     assert [of_run(run)["bridge_generation"] for run in long.runs()] == ["0", "1"]

@@ -66,7 +66,7 @@ def test_a_failed_try_starts_the_next_generation_and_the_last_blocks(bench: Benc
 def test_a_cleared_task_processes_what_is_pending_and_replays_nothing(bench: Bench) -> None:
     bench.run()
     bench.commit()
-    bench.run(try_number=2)
+    bench.run(try_number=2, max_tries=3)
     assert bench.bounds() == [(-1, 0), (0, 1)]
 
 

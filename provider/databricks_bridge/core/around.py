@@ -16,9 +16,9 @@ from databricks_bridge.core.acts import (
     WriteRecord,
 )
 from databricks_bridge.core.claims import Plan
-from databricks_bridge.core.commits import claim_again, committed_as, untold_commit
+from databricks_bridge.core.commits import claim_again, committed_as
 from databricks_bridge.core.errors import ClaimUndecided, LedgerError, LedgerLost
-from databricks_bridge.core.record import Claim, Record, shown_ranges
+from databricks_bridge.core.record import Claim, Commit, Record, shown_ranges
 from databricks_bridge.core.steps import Memory, Step, check_owner, claim_of, done, expect
 
 
@@ -35,10 +35,9 @@ def hand_out(record: Record, claim: Claim) -> Step:
     return Memory(done, record), Finish((), None, f"claimed {claim}", claim)
 
 
-def hand_out_again(plan: Plan, record: Record) -> Step | None:
-    """What this try's task has claimed and the DAG run has committed already, where that is so: the same claim again."""
-    commit = untold_commit(record, plan.task)
-    return None if commit is None else hand_out(record, claim_again(commit, plan.spec.name, plan.target, record))
+def hand_out_again(plan: Plan, record: Record, commit: Commit) -> Step:
+    """What an earlier try of this task has claimed, and its DAG run has committed already: the same claim again."""
+    return hand_out(record, claim_again(commit, plan.spec.name, plan.target, record))
 
 
 def lost(plan: Plan, copy: str) -> LedgerLost:

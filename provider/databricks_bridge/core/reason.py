@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.core.texts import LONGEST_PART, bounded
 
 
 @dataclass(frozen=True)
@@ -19,4 +20,4 @@ class Reason:
             raise InvalidArgument("who did it and why belong into the history; give both, --by and --why")
 
     def __str__(self) -> str:
-        return f"by {self.by}: {self.why}"
+        return bounded(f"by {self.by}: {self.why}", LONGEST_PART)

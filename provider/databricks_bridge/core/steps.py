@@ -13,7 +13,7 @@ from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.closing import refuse_closed
 from databricks_bridge.core.errors import ConsumerMismatch, TargetChanged
 from databricks_bridge.core.positions import Range
-from databricks_bridge.core.record import Claim, Record
+from databricks_bridge.core.record import Claim, Record, shown_ranges
 
 T = TypeVar("T")
 
@@ -93,5 +93,5 @@ def expect(observation: Observation, kind: type[T]) -> T:
 
 def done(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
-    what = ", ".join(str(one) for one in memory.ranges if not one.empty)
+    what = shown_ranges(memory.ranges)
     return memory, Finish(memory.ranges, memory.seen.run_id if memory.seen else None, f"committed {what}")

@@ -35,13 +35,3 @@ class TaskTry:
 def task_try_from_json(value: Any) -> TaskTry | None:
     """Inverse of `to_json`; None for a record of before tries were kept."""
     return None if value is None else TaskTry(*value)
-
-
-def task_try_of(context: Any) -> TaskTry:
-    """The try that runs in this Airflow context."""
-    ti = context["ti"]
-    tries = getattr(ti, "max_tries", None)
-    retries = getattr(getattr(ti, "task", None), "retries", None)
-    cleared = tries - retries if isinstance(tries, int) and isinstance(retries, int) else 0
-    map_index = -1 if ti.map_index is None else ti.map_index
-    return TaskTry(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number, max(0, cleared))

@@ -10,6 +10,7 @@ from airflow.sdk import XComArg
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.parameter_names import check_own
 from databricks_bridge.core.sources import Source, check_job
+from databricks_bridge.core.task_try import TaskTry
 
 ON_NOTHING_NEW = ("skip", "succeed")
 
@@ -102,3 +103,13 @@ def check_mapped(task: Any, context: Any, inlet_given: bool) -> None:
             f"the mapped task {task.task_id!r} lacks the inlet that keeps its subscription's record: add "
             "inlets=[subscription.asset] to partial()"
         )
+
+
+def task_try_of(context: Any) -> TaskTry:
+    """The try that runs in this Airflow context."""
+    ti = context["ti"]
+    tries = getattr(ti, "max_tries", None)
+    retries = getattr(getattr(ti, "task", None), "retries", None)
+    cleared = tries - retries if isinstance(tries, int) and isinstance(retries, int) else 0
+    map_index = -1 if ti.map_index is None else ti.map_index
+    return TaskTry(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number, max(0, cleared))

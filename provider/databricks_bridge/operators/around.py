@@ -18,7 +18,7 @@ from databricks_bridge.assets.inlets import with_inlet
 from databricks_bridge.core.errors import ClaimUndecided, InvalidArgument
 from databricks_bridge.core.texts import bounded
 from databricks_bridge.ledgers.address import AirflowAddress
-from databricks_bridge.operators.arguments import refuse_backfill
+from databricks_bridge.operators.arguments import refuse_backfill, task_try_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -152,7 +152,6 @@ def _driver(subscription: Subscription, context: Context, looker: Looker) -> Dri
     from databricks_bridge.core.claims import Plan
     from databricks_bridge.core.parameter_names import as_of_names
     from databricks_bridge.core.record import Target
-    from databricks_bridge.core.task_try import task_try_of
     from databricks_bridge.feeds.driver import Driver
 
     target = Target(f"dag {context['ti'].dag_id}", "", 0)
@@ -160,6 +159,4 @@ def _driver(subscription: Subscription, context: Context, looker: Looker) -> Dri
     nonce = uuid.uuid4().hex
     plan = Plan(subscription.spec, target, {}, around=True, as_of=as_of, task=task_try_of(context), nonce=nonce)
     ledger = CopiedLedger(task_ledger(subscription, context, looker), subscription.name)
-    return Driver(
-        plan, ledger, looker, None, dag_run_is_active=dag_run_is_active, second_copy=ledger.copy_place
-    )
+    return Driver(plan, ledger, looker, None, dag_run_is_active=dag_run_is_active, second_copy=ledger.copy_place)

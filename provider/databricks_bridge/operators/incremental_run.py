@@ -237,7 +237,6 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         from databricks_bridge.core.claims import Plan
         from databricks_bridge.core.postconditions import conditions_of
         from databricks_bridge.core.record import Target
-        from databricks_bridge.core.task_try import task_try_of
         from databricks_bridge.feeds.driver import Driver
         from databricks_bridge.feeds.runs import job_of
         from databricks_bridge.operators.proving import prove
@@ -254,7 +253,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             wait=self.wait,
             poll=self.poll_interval,
             conn_id=self.databricks_conn_id,
-            task=task_try_of(context),
+            task=arguments.task_try_of(context),
         )
 
         async def proved(claim: Claim, run_id: int) -> Proved:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from databricks_bridge.core import around
 from databricks_bridge.core.acts import Fail, Observation, RecordLost
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import BridgeError
@@ -27,7 +28,7 @@ _STATES: Mapping[State, Continuation] = {**opening.STATES, **running.STATES, **g
 def step(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     """The next act. A lost write starts again from the record as it is now; our own errors become a Fail."""
     if isinstance(observation, RecordLost):
-        return begin()
+        return around.begin_commit(memory.why) if memory.then is around.committed else begin()
     then = _STATES[memory.then] if isinstance(memory.then, State) else memory.then
     try:
         return then(plan, memory, observation, now)

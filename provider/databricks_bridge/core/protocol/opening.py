@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from databricks_bridge.core import claims, pending, rebuild
+from databricks_bridge.core import around, claims, pending, rebuild
 from databricks_bridge.core.acts import (
     FindRun,
     Finish,
@@ -26,10 +26,11 @@ from databricks_bridge.core.acts import (
     WriteRecord,
 )
 from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.commits import commit_of, untold_commit
 from databricks_bridge.core.errors import ClaimUndecided, LedgerLost
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import covers
-from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Record
+from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Commit, Record, shown_ranges
 from databricks_bridge.core.steps import Continuation, Memory, State, Step, begin, check_owner, claim_of, expect
 
 TOKEN_TRUSTED = timedelta(hours=24)
@@ -39,29 +40,36 @@ TOKEN_TRUSTED = timedelta(hours=24)
 def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     record = expect(observation, RecordRead).record
     if record is None:
-        return (Memory(State.LOOKED), Look(None)) if plan.around else (Memory(State.SURVEYED), Survey())
+        return Memory(State.SURVEYED), Survey()
+    untold = untold_commit(record, plan.task)
+    if untold is not None:
+        return around.hand_out_again(plan, record, untold) if plan.around else _told_again(memory, untold)
     check_owner(plan, record)
     if record.claim is None:
         return Memory(State.LOOKED, record), Look(record)
     if plan.around:
-        return _handed_out(record, record.claim)
+        return around.resume(plan, record, record.claim)
     return _resume(record, record.claim, now, entering=True)
 
 
-def _handed_out(record: Record, claim: Claim) -> Step:
-    return Memory(State.OPENED, record), Finish((), None, f"claimed {claim}", claim)
+def _told_again(memory: Memory, commit: Commit) -> Step:
+    """What an earlier try of this task has committed, as its own result."""
+    return memory, Finish(commit.ranges, commit.run_id, f"committed {shown_ranges(commit.ranges)}")
 
 
 def _surveyed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
-    if expect(observation, Surveyed).run_id is None:
+    surveyed = expect(observation, Surveyed)
+    if surveyed.run_id is None and not surveyed.copy:
         return Memory(State.LOOKED), Look(None)
     # A racer may have made its first start in between; only a record that is still not there was lost.
-    return Memory(State.LOST), ReadRecord()
+    return Memory(State.LOST, why=surveyed.copy), ReadRecord()
 
 
 def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     if expect(observation, RecordRead).record is not None:
         return _opened(plan, memory, observation, now)
+    if plan.around:
+        raise around.lost(plan, memory.why)
     raise LedgerLost(
         f"there is no record of subscription {plan.spec.name!r}, but {plan.target} has runs that name it: the ledger was "
         f"lost, this is no first start. Rebuild it from the runs: {rebuild.command(plan.spec.name, plan.target)}"
@@ -144,7 +152,11 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
     if not isinstance(decision, Hold):
         record = claims.claimed(plan, memory.record, settled, ranges, now)
         return Memory(State.CLAIMED, record), WriteRecord(record)
+    # Cleared by a person, with nothing pending now: what this task committed before is still its result.
+    earlier = None if plan.around or not all(one.empty for one in ranges) else commit_of(memory.record, plan.task)
     if settled.watermarks == before:
+        if earlier is not None:
+            return _told_again(memory, earlier)
         if plan.wait:
             until = min(decision.until or now + plan.poll, now + plan.poll)
             return Memory(State.WOKE, memory.record), Pause(until, decision.reason, looking=memory.record)
@@ -155,7 +167,7 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
 
 def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
-    if plan.wait:
+    if plan.wait or commit_of(memory.record, plan.task) is not None:
         return begin()
     return memory, Finish((), None, f"recorded for {plan.spec.name}, without a run: {memory.why}")
 
@@ -163,7 +175,7 @@ def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetim
 def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
     record, claim = claim_of(memory)
-    return _handed_out(record, claim) if plan.around else _resume(record, claim, now)
+    return around.hand_out(record, claim) if plan.around else _resume(record, claim, now)
 
 
 STATES: Mapping[State, Continuation] = {

@@ -20,10 +20,11 @@ from databricks_bridge.core.acts import (
     WriteRecord,
 )
 from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.commits import commit_of
 from databricks_bridge.core.errors import ClaimBlocked, LedgerError, RunFailed
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.positions import covers
-from databricks_bridge.core.record import ClaimStatus, Record
+from databricks_bridge.core.record import ClaimStatus, Record, shown_ranges
 from databricks_bridge.core.steps import Continuation, Memory, State, Step, claim_of, done, expect
 
 READER_BEHIND = "BridgeReaderBehind"
@@ -103,8 +104,12 @@ def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         return memory, Finish((), memory.seen.run_id, f"{claim} belongs to an epoch that was ended meanwhile")
     ours = record.claim is not None and record.claim.token == claim.token
     if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+        commit = commit_of(record, plan.task)
+        if commit is not None and commit.token == claim.token:
+            # By another process of this very task: a try that was given up, and was not dead.
+            return memory, Finish(commit.ranges, commit.run_id, f"committed {shown_ranges(commit.ranges)}")
         return memory, Finish((), memory.seen.run_id, f"{claim} was committed by another process")
-    record = claims.committed(record, claim, memory.seen.run_id, now)
+    record = claims.committed(record, claim, memory.seen.run_id, now, plan.task)
     return Memory(done, record, memory.seen, claim.ranges), WriteRecord(record)
 
 
