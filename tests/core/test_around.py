@@ -29,7 +29,7 @@ NOTHING_NEW = {"flights": TableFinding(at(5), None, NOW)}
 
 def plan(task: TaskTry | None = FIRST, nonce: str = "one") -> Plan:
     target = Target("dag partner", "", 0)
-    return plan_of(target=target, own_parameters={}, around=True, task=task, nonce=nonce)
+    return plan_of(target=target, own_parameters={}, around=True, task=task, nonce=nonce, as_of=frozenset({"flights"}))
 
 
 def claimed(task: TaskTry = FIRST, nonce: str = "one", record: Record | None = None, findings: Any = None) -> Record:

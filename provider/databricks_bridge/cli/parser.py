@@ -34,6 +34,10 @@ _RENAME = (
     "give a subscription another name; the old one keeps a tombstone, and a task that still uses it gets an error that "
     "names the new one. Refused while a claim is open"
 )
+_RETARGET = (
+    "give a subscription another consumer: its job was made anew or is another one, or its DAG has another name. Watermarks "
+    "stay. Refused while a claim is open"
+)
 _RETIRE = (
     "close a subscription for good: its record stays, tasks that use it get an error. Refused while a claim is open"
 )
@@ -86,6 +90,13 @@ def _status(groups: Commands) -> None:
 def _subscription(group: ArgumentParser) -> None:
     words = group.add_subparsers(required=True, metavar="COMMAND")
     _command(words, "list", "subscriptions.listing", "the subscriptions that have a record")
+    retarget = _command(words, "retarget", "retargeting.retarget", _RETARGET, writes=True)
+    retarget.add_argument("subscription")
+    target = retarget.add_mutually_exclusive_group(required=True)
+    target.add_argument("--job-id", type=int)
+    target.add_argument("--job-name", help="the exact name")
+    target.add_argument("--dag-id", help="the DAG, for a subscription around external work")
+    _workspace(retarget)
     move = _command(words, "move", "subscriptions.move", "move a record to another ledger", writes=True)
     move.add_argument("subscription")
     move.add_argument("--to", required=True, metavar="LEDGER", help="the new ledger's address")
@@ -126,6 +137,9 @@ def _watermark(group: ArgumentParser) -> None:
     job = rebuild.add_mutually_exclusive_group(required=True)
     job.add_argument("--job-id", type=int)
     job.add_argument("--job-name", help="the exact name")
+    job.add_argument(
+        "--dag-id", help="the DAG around external work (claim, commit), from the second copy that its tasks keep in Airflow"
+    )
     rebuild.add_argument(
         "--control-table",
         metavar="ADDRESS",

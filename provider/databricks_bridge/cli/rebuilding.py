@@ -5,13 +5,15 @@ from __future__ import annotations
 from databricks_bridge.cli.running import Report
 from databricks_bridge.cli.session import Session
 from databricks_bridge.cli.watermarks import parse_position
+from databricks_bridge.core.around import consumer_of_dag
 from databricks_bridge.core.closing import closed
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
-from databricks_bridge.core.positions import TablePosition
+from databricks_bridge.core.positions import Position, TablePosition
 from databricks_bridge.core.rebuild import Rebuilt, record_of, stated, witnessed
 from databricks_bridge.core.rebuild import rebuild as rebuild_from
-from databricks_bridge.core.record import Target
+from databricks_bridge.core.record import Record, Target
 from databricks_bridge.core.repair import shown
+from databricks_bridge.core.second_copy import brought_back, record_of_copy, stated_copy, variable_of
 from databricks_bridge.ledgers.address import parse_address
 from databricks_bridge.ledgers.checkpoints import checkpoint_reached
 from databricks_bridge.ledgers.control_table import ControlTableKeep
@@ -26,6 +28,8 @@ async def rebuild(session: Session) -> Report:
         raise LedgerError(
             f"the ledger {session.address} has a record of subscription {name!r}, nothing is lost; {more}"
         )
+    if session.options.dag_id:
+        return await _from_copy(session, name, session.options.dag_id)
     workspace = await session.workspace()
     if workspace is None:
         raise InvalidArgument(
@@ -45,6 +49,43 @@ async def rebuild(session: Session) -> Report:
         {"subscription": name, "ledger": str(session.address), "epoch": record.epoch, **found.to_json()},
         [*lines, f"{name}: {record.history[-1].what}"],
     )
+
+
+async def _from_copy(session: Session, name: str, dag_id: str) -> Report:
+    """Around external work no run tells anything; its tasks keep a copy of the record in an Airflow Variable."""
+    text = await session.airflow().variable(variable_of(name))
+    copy = None if text is None else record_of_copy(text, name)
+    said = _said(session, copy)
+    consumer, reason, now = consumer_of_dag(dag_id), session.reason(), session.now()
+    if said:
+        record = stated_copy(copy, name, consumer, said, reason, now, session.new_epoch())
+    else:
+        record = brought_back(copy, name, consumer, reason, now)
+    lines = [f"{alias} will be at {shown(mark)}" for alias, mark in sorted(record.watermarks.items())]
+    if record.claim is not None:
+        lines.append(f"its open claim on {record.claim} comes back too: the DAG run that has it can commit")
+    session.confirm(lines)
+    await session.ledger().write(record)
+    return Report(
+        {
+            "subscription": name,
+            "ledger": str(session.address),
+            "epoch": record.epoch,
+            "watermarks": {alias: mark.to_json() for alias, mark in sorted(record.watermarks.items())},
+            "claim": record.claim.to_json() if record.claim else None,
+        },
+        [*lines, f"{name}: {record.history[-1].what}"],
+    )
+
+
+def _said(session: Session, copy: Record | None) -> dict[str, Position]:
+    said = {}
+    for given in session.options.mark:
+        alias, _, text = given.partition("=")
+        if not text:
+            raise InvalidArgument(f"--mark is {given!r}; write SOURCE=VERSION, the source by its alias")
+        said[alias] = parse_position(text, copy.watermarks.get(alias) if copy else None)
+    return said
 
 
 async def _witnesses(session: Session, name: str, found: Rebuilt) -> Rebuilt:

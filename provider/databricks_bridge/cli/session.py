@@ -12,7 +12,7 @@ from configparser import ConfigParser, Error
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from databricks_bridge.cli.running import NotConfirmed
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
@@ -22,6 +22,9 @@ from databricks_bridge.core.urls import redacted
 from databricks_bridge.ledgers.address import Address, open_keep, parse_address
 from databricks_bridge.ledgers.protocol import Keep, Ledger
 from databricks_bridge.workspace.client import Workspace
+
+if TYPE_CHECKING:
+    from databricks_bridge.ledgers.airflow_rest import AirflowApi
 
 _ENV = "DATABRICKS_BRIDGE_AIRFLOW_"
 
@@ -101,12 +104,13 @@ class Session:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise NotConfirmed("nothing was written")
 
-    def _airflow(self) -> Keep:
-        from databricks_bridge.ledgers.airflow_rest import AirflowApi, AirflowRestKeep
+    def airflow(self) -> AirflowApi:
+        """Airflow's REST API. Raises InvalidArgument where its URL or a login is missing."""
+        from databricks_bridge.ledgers.airflow_rest import AirflowApi
 
         url = self.options.airflow_url or os.environ.get(_ENV + "URL")
         if not url:
-            raise InvalidArgument(f"the Airflow ledger needs Airflow's base URL: give --airflow-url or {_ENV}URL")
+            raise InvalidArgument(f"this needs Airflow's base URL: give --airflow-url or {_ENV}URL")
         token, password = _secret("TOKEN"), _secret("PASSWORD")
         user = self.options.airflow_user or os.environ.get(_ENV + "USER", "")
         if not (token or (user and password) or "@" in url):
@@ -116,7 +120,12 @@ class Session:
             )
         api = AirflowApi(url, token=token, user=user, password=password)
         self._stack.push_async_exit(api)
-        return AirflowRestKeep(api)
+        return api
+
+    def _airflow(self) -> Keep:
+        from databricks_bridge.ledgers.airflow_rest import AirflowRestKeep
+
+        return AirflowRestKeep(self.airflow())
 
     async def _open(self, databricks_conn_id: str) -> Workspace:
         from databricks_bridge.hooks.databricks import open_workspace

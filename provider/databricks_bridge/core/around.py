@@ -22,6 +22,11 @@ from databricks_bridge.core.record import Claim, Commit, Record, shown_ranges
 from databricks_bridge.core.steps import Memory, Step, check_owner, claim_of, done, expect
 
 
+def consumer_of_dag(dag_id: str) -> str:
+    """The name under which a DAG is the one consumer of a subscription."""
+    return f"dag {dag_id}"
+
+
 def resume(plan: Plan, record: Record, claim: Claim) -> Step:
     """An open claim goes to the task that has it, and to another one only when the DAG run that had it is over: else two of
     them would do its work.

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, LedgerError
+from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, InvalidArgument, LedgerError
 from databricks_bridge.core.record import Record
 
 if TYPE_CHECKING:
@@ -100,6 +100,17 @@ def renamed_away(record: Record, name: str, reason: Reason, now: datetime) -> Re
 def retired(record: Record, reason: Reason, now: datetime) -> Record:
     """The record of a subscription that nobody is to work on any more, marks and all. See `reinstated`."""
     return _closed(record, How.RETIRED, "", reason, now)
+
+
+def retargeted(record: Record, consumer: str, reason: Reason, now: datetime, epoch: str) -> Record:
+    """The record whose consumer is another job or DAG from now on, where the old one left off: in a new epoch, so that no old
+    token answers. Raises ClaimError while a claim is open, InvalidArgument where it is that consumer's already.
+    """
+    refuse_claim(record)
+    if record.consumer == consumer:
+        raise InvalidArgument(f"subscription {record.subscription!r} belongs to {consumer} already")
+    what = f"retargeted from {record.consumer} to {consumer} {reason}"
+    return record.after(now, what, consumer=consumer, epoch=epoch)
 
 
 def reinstated(record: Record, reason: Reason, now: datetime) -> Record:

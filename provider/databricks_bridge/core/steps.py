@@ -68,13 +68,30 @@ def check_owner(plan: Plan, record: Record) -> None:
     if record.claim is not None and record.claim.target != plan.target:
         raise TargetChanged(
             f"subscription {record.subscription!r} has an open claim on {record.claim.target}, but this task runs "
-            f"{plan.target}; let the claim end first, or resolve it: databricks-bridge claim resolve"
+            f"{plan.target}; let the claim end first, or resolve it (databricks-bridge claim resolve). Then, where this job takes "
+            f"the other's place: {retarget_command(plan, record)}"
         )
     if record.consumer != plan.consumer:
-        raise ConsumerMismatch(
-            f"subscription {record.subscription!r} belongs to {record.consumer}, this task is {plan.consumer}; "
-            "give each consumer a subscription of its own"
-        )
+        raise ConsumerMismatch(mismatch(plan, record))
+
+
+def mismatch(plan: Plan, record: Record) -> str:
+    """What to say where the subscription is another consumer's."""
+    return (
+        f"subscription {record.subscription!r} belongs to {record.consumer}, this task is {plan.consumer}. Where this one takes the "
+        f"other's place (a job that was made anew, a DAG with another name): {retarget_command(plan, record)}. Where both are to "
+        "go on, give each a subscription of its own"
+    )
+
+
+def retarget_command(plan: Plan, record: Record) -> str:
+    """The command line that makes this plan's consumer the record's; what only a person can know stands in capitals."""
+    target = (
+        f"--dag-id {plan.consumer.removeprefix('dag ')}"
+        if plan.around
+        else f"--job-id {plan.target.job_id} --databricks-conn-id CONNECTION"
+    )
+    return f"databricks-bridge subscription retarget {record.subscription} {target} --why REASON"
 
 
 def claim_of(memory: Memory) -> tuple[Record, Claim]:

@@ -26,6 +26,7 @@ from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.protocol import READER_BEHIND
 from databricks_bridge.core.record import Record
+from databricks_bridge.core.steps import mismatch
 from databricks_bridge.feeds.driver import CLOCKS_APART, Driver
 from databricks_bridge.workspace.client import Workspace
 
@@ -102,10 +103,7 @@ class BackfillDriver:
     async def _check_consumer(self) -> None:
         record = await self.driver.ledger.read()
         if record is not None and record.consumer != self._plan.consumer:
-            raise ConsumerMismatch(
-                f"subscription {record.subscription!r} belongs to {record.consumer}, this backfill is for "
-                f"{self._plan.consumer}; give each consumer a subscription of its own"
-            )
+            raise ConsumerMismatch(mismatch(self._plan, record))
 
     async def _earlier(self) -> Mapping[int, acts.RunSeen]:
         """The runs that earlier tries started, by generation."""

@@ -102,6 +102,15 @@ class AirflowApi:
                 f"{method} {path} of Airflow at {self._url} answered no JSON; is it Airflow 3?"
             ) from error
 
+    async def variable(self, name: str) -> str | None:
+        """The value of an Airflow Variable, None where there is none. Raises LedgerError."""
+        status, answer = await self.call("GET", f"/api/v2/variables/{quote(name, safe='')}")
+        if status == 404:
+            return None
+        if status != 200 or not isinstance(answer, dict):
+            raise self.refused(f"show the Variable {name}", status, answer)
+        return str(answer.get("value"))
+
     def refused(self, act: str, status: int, answer: Any) -> LedgerError:
         """The error for an answer that is a no."""
         detail = answer.get("detail") if isinstance(answer, dict) else None

@@ -149,12 +149,13 @@ async def dag_run_is_active(claim: Claim) -> bool:
 def _driver(subscription: Subscription, context: Context, looker: Looker) -> Driver:
     from databricks_bridge.assets.ledgers import task_ledger
     from databricks_bridge.assets.second_copy import CopiedLedger
+    from databricks_bridge.core.around import consumer_of_dag
     from databricks_bridge.core.claims import Plan
     from databricks_bridge.core.parameter_names import as_of_names
     from databricks_bridge.core.record import Target
     from databricks_bridge.feeds.driver import Driver
 
-    target = Target(f"dag {context['ti'].dag_id}", "", 0)
+    target = Target(consumer_of_dag(context["ti"].dag_id), "", 0)
     as_of = frozenset(as_of_names(subscription.spec.sources))
     nonce = uuid.uuid4().hex
     plan = Plan(subscription.spec, target, {}, around=True, as_of=as_of, task=task_try_of(context), nonce=nonce)
