@@ -102,9 +102,8 @@ class Bench:
         return DatabricksIncrementalRunOperator(**(given | arguments))
 
     def context(self, task: Any, *, run_type: str = "manual", fail_fast: bool = False, **ti: Any) -> Any:
-        """A first try is one of a DAG run of its own, a later one of the same DAG run, unless `run_id` says another."""
+        """A task of the last DAG run, unless `run_id` says another."""
         run = SimpleNamespace(run_type=run_type, run_after=datetime.now(UTC))
-        self.dag_runs += ti.get("try_number", 1) == 1
         instance = Ti(task, pushed=self.pushed, **{"run_id": f"manual__{max(1, self.dag_runs)}"} | ti)
         return {
             "ti": instance,
@@ -114,7 +113,9 @@ class Bench:
         }
 
     def run(self, task: Any = None, **context: Any) -> Any:
+        """A first try is one of a new DAG run, a later one of the last, unless `run_id` says another."""
         task = task or self.operator()
+        self.dag_runs += context.get("try_number", 1) == 1 and "run_id" not in context
         return task.execute(self.context(task, **context))
 
     def runs(self) -> list[dict[str, Any]]:

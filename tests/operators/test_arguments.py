@@ -19,7 +19,7 @@ def operator(**arguments: Any) -> DatabricksIncrementalRunOperator:
 
 
 def rendered(one: DatabricksIncrementalRunOperator, **context: Any) -> DatabricksIncrementalRunOperator:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
         one.render_template_fields(context)
     return one
 
@@ -93,7 +93,7 @@ def test_what_is_known_at_parse_is_refused_at_parse(arguments: dict[str, Any], w
 
 
 def test_the_output_of_another_task_is_waited_for() -> None:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
 
         @task
         def given() -> Any:
@@ -115,7 +115,7 @@ def test_A15_parameters_of_another_kind_are_refused_before_anything_is_called() 
 
 
 def test_A15_an_empty_mapping_is_respected_and_no_params_of_the_dag_are_added(bench: Bench) -> None:
-    with DAG("d", params={"env": "prod", "region": "NY"}):
+    with DAG("d", max_active_runs=1, params={"env": "prod", "region": "NY"}):
         one = bench.operator(job_parameters={})
     bench.run(one)
     (run,) = bench.runs()
@@ -144,7 +144,7 @@ def test_A14_a_job_that_is_named_twice_is_an_error_with_both_ids_and_none_is_cre
 
 
 def test_in_a_task_group_claim_and_commit_find_each_other() -> None:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
 
         @task_group
         def partner() -> None:
@@ -158,7 +158,7 @@ def test_in_a_task_group_claim_and_commit_find_each_other() -> None:
 
 
 def test_claim_and_commit_in_a_task_group_pass_the_claim_on(bench: Bench) -> None:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
 
         @task_group
         def partner() -> None:
@@ -178,7 +178,7 @@ def test_claim_and_commit_in_a_task_group_pass_the_claim_on(bench: Bench) -> Non
 
 def test_E13_a_mapped_operator_unmaps_into_instances_of_their_own(bench: Bench) -> None:
     bench.commit()
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
         mapped: Any = DatabricksIncrementalRunOperator.partial(
             task_id="t",
             subscription=DELAYS,
@@ -197,7 +197,7 @@ def test_E13_a_mapped_operator_unmaps_into_instances_of_their_own(bench: Bench) 
 
 
 def test_a_mapped_operator_without_the_inlet_says_what_to_add_and_starts_nothing(bench: Bench) -> None:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
         mapped: Any = DatabricksIncrementalRunOperator.partial(
             task_id="t", subscription=DELAYS, databricks_conn_id="gold", job_name="gold"
         ).expand(job_parameters=[{"region": "NY"}])
@@ -210,7 +210,7 @@ def test_a_mapped_operator_without_the_inlet_says_what_to_add_and_starts_nothing
 
 
 def test_in_a_mapped_task_group_the_operator_brings_its_inlet(bench: Bench) -> None:
-    with DAG("d"):
+    with DAG("d", max_active_runs=1):
 
         @task_group
         def each(region: str) -> None:

@@ -48,6 +48,7 @@ class Around:
         self.claimed: dict[str, Any] = {}
 
     def claim(self) -> dict[str, Any]:
+        self.bench.dag_runs += 1
         operator = DELAYS.claim(task_id="claim_delays").operator
         self.claimed = operator.execute(self.bench.context(operator))
         return self.claimed

@@ -123,7 +123,7 @@ def test_nothing_new_asks_nothing(bench: Bench, table: list[Any]) -> None:
     bench.run(bench.operator(postcondition=CONTROL))
     table[:] = [LedgerError("asked")]
     task = bench.operator(postcondition=CONTROL, on_nothing_new="succeed")
-    assert task.execute(bench.context(task))["run_id"] is None
+    assert bench.run(task)["run_id"] is None
     assert [of_run(run)["bridge_generation"] for run in bench.runs()] == ["0"]
 
 

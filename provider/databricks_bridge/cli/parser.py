@@ -138,7 +138,8 @@ def _watermark(group: ArgumentParser) -> None:
     job.add_argument("--job-id", type=int)
     job.add_argument("--job-name", help="the exact name")
     job.add_argument(
-        "--dag-id", help="the DAG around external work (claim, commit), from the second copy that its tasks keep in Airflow"
+        "--dag-id",
+        help="the DAG around external work (claim, commit), from the second copy that its tasks keep in Airflow",
     )
     rebuild.add_argument(
         "--control-table",

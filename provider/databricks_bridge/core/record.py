@@ -208,7 +208,7 @@ def token_of(subscription: str, target: Target, epoch: str, from_: Mapping[str, 
         "from": {alias: position.identity() for alias, position in from_.items()},
         "generation": generation,
     }
-    return _hashed(facts)
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def claim_id_of(
@@ -225,10 +225,6 @@ def claim_id_of(
         "generation": generation,
         "nonce": nonce,
     }
-    return _hashed(facts)
-
-
-def _hashed(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
