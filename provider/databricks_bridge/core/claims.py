@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from databricks_bridge.core import parameters
-from databricks_bridge.core.errors import SourceError
 from databricks_bridge.core.commits import remembered
+from databricks_bridge.core.errors import SourceError
 from databricks_bridge.core.outcomes import Outcome
 from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
@@ -17,9 +17,10 @@ from databricks_bridge.core.positions import Position, Range, TablePosition, mer
 from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Record, Target, claim_id_of, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.core.task_try import TaskTry
+from databricks_bridge.core.texts import LONGEST_PART, bounded
 
-LONGEST_PROBLEM, LONGEST_PROBLEM_LINE = 1000, 200
-"""Characters of a problem in the record, and in its history."""
+LONGEST_PROBLEM = 1000
+"""Bytes of a problem in the record (`core.texts`): it says which commands decide it."""
 
 LONGEST_PAUSE = timedelta(minutes=15)
 """A run that never runs is tried again at least this often."""
@@ -141,10 +142,10 @@ def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
 
 def refused(record: Record, error: SourceError, now: datetime) -> Record | None:
     """The record that says which decision its consumer waits for, for `status`; None where it says so already."""
-    problem = f"{type(error).__name__}: {error}"[:LONGEST_PROBLEM]
+    problem = bounded(f"{type(error).__name__}: {error}", LONGEST_PROBLEM)
     if record.problem == problem:
         return None
-    return record.after(now, f"waits for a decision: {problem[:LONGEST_PROBLEM_LINE]}", problem=problem)
+    return record.after(now, f"waits for a decision: {bounded(problem, LONGEST_PART)}", problem=problem)
 
 
 def settled_again(record: Record, now: datetime) -> Record | None:
