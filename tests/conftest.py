@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,3 +43,9 @@ def _kind_of(file: Path) -> str:
     # The process that hands the tests out has not collected them, so it knows no markers but in the text.
     text = file.read_text()
     return next((kind for kind in HEAVY if f"pytest.mark.{kind}" in text), str(file))
+
+
+@pytest.fixture
+def gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is not shown is gone at the second look, without the minutes between the two."""
+    monkeypatch.setattr("databricks_bridge.core.protocol.gone.GONE_AFTER", timedelta(0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from databricks_bridge.core.acts import Finish, RunGone
+from databricks_bridge.core.acts import Finish, RunFound, RunGone
 from databricks_bridge.core.errors import ClaimUndecided, HistoryGap
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.positions import TablePosition
@@ -33,7 +33,12 @@ def test_A02_a_run_that_is_gone_is_settled_by_a_person_and_never_by_a_blind_new_
     ledger.write(OURS)
     claim = replace(CLAIM, status=ClaimStatus.OPEN, target=TARGET)
     ledger.write(OURS.after(NOW, "claimed", claim=claim))
-    script = Script().read(ledger.read()).answer(RunGone(11))
+    script = Script().read(ledger.read())
+    script.answer(RunGone(11)).answer(RunFound(None))
+    ledger.write(script.written())
+    missing = ledger.read()
+    assert missing is not None
+    script.later(missing).answer(RunGone(11)).answer(RunFound(None))
     ledger.write(script.written())
     script.fails(ClaimUndecided)
     assert bridge("status").code == 3, "it is shown until somebody looks"

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +320,34 @@ def test_what_airflow_logs_is_not_in_the_answer(job: Job, ledger: Folder, wareho
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["subscriptions"] == []
     assert "so loud" in done.stderr
+
+
+@pytest.mark.parametrize("minutes", [-15, 15], ids=["the claim's clock is behind", "the claim's clock is ahead"])
+@pytest.mark.parametrize("status", [ClaimStatus.OPEN, ClaimStatus.UNDECIDED])
+@pytest.mark.parametrize("behave", ["wait", "fail", "done"])
+def test_void_is_refused_while_there_is_a_run_with_the_claim_s_token(
+    job: Job, ledger: Folder, bridge: Bridge, behave: str, status: ClaimStatus, minutes: int
+) -> None:
+    """The clocks of who wrote the claim and of the workspace are 15 minutes apart, in both directions."""
+    run_id = job.run(flights(5, 8), behave="wait", token=CLAIM.token) if behave == "wait" else None
+    run_id = run_id or job.ended(flights(5, 8), behave="fail" if behave == "fail" else "", token=CLAIM.token)
+    started = datetime.fromtimestamp(job.call("GET", "/api/2.2/jobs/runs/get", run_id=run_id)["start_time"] / 1000, UTC)
+    target = Target(job.host, "1001", job.job_id)
+    claim = replace(CLAIM, target=target, status=status, run_id=None, created_at=started + timedelta(minutes=minutes))
+    ledger.claimed(claim)
+    before = ledger.read()
+    said = bridge("claim", "resolve", "delays", "--as", "void", *WHY)
+    RELEASE.set()
+    assert said.code == 1, said
+    assert f"run {run_id} of the claim of subscription 'delays'" in said.err
+    assert ledger.read() == before
+
+
+def test_a_claim_whose_noted_run_is_gone_is_not_void_while_another_carries_its_token(
+    job: Job, ledger: Folder, bridge: Bridge
+) -> None:
+    run_id = job.ended(flights(5, 8), token=CLAIM.token)
+    claim_of(job, ledger, run_id=42)
+    said = bridge("claim", "resolve", "delays", "--as", "void", *WHY)
+    assert said.code == 1
+    assert f"run {run_id} of the claim" in said.err

@@ -12,6 +12,7 @@ from databricks_bridge.core.outcomes import outcome_of
 from databricks_bridge.core.pending import Finding, TableFinding
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
+from databricks_bridge.core.run_errors import is_reader_behind
 from databricks_bridge.core.steps import Memory
 from tests.core.builders import NOW, WEATHER, at, plan_of
 
@@ -31,6 +32,7 @@ class Script:
 
     plan: Plan = field(default_factory=plan_of)
     now: datetime = NOW
+    service_now: datetime | None = None
     memory: Memory = field(init=False)
     act: acts.Act = field(init=False)
 
@@ -38,7 +40,7 @@ class Script:
         self.memory, self.act = begin()
 
     def answer(self, observation: acts.Observation) -> Script:
-        self.memory, self.act = step(self.plan, self.memory, observation, self.now)
+        self.memory, self.act = step(self.plan, self.memory, observation, self.now, self.service_now)
         return self
 
     def asks(self, kind: type[A]) -> A:
@@ -67,6 +69,32 @@ class Script:
         self.asks(acts.Look)
         return self.answer(acts.Looked(NEW_FLIGHTS if findings is None else findings))
 
+    def gone(self, run_id: int = 11, findings: dict[str, Finding] | None = None) -> Script:
+        """Neither `runs/get` nor `runs/list` shows the run, now and some minutes later."""
+        self.answer(acts.RunGone(run_id))
+        assert self.asks(acts.FindRun).run_id == run_id
+        self.answer(acts.RunFound(None))
+        record = self.written() if isinstance(self.act, acts.WriteRecord) else self.memory.record
+        assert record is not None
+        self.later(record, findings)
+        if isinstance(self.act, acts.StartRun):
+            self.answer(acts.RunStarted(run_id))
+        if isinstance(self.act, acts.FindRun):
+            self.answer(acts.RunFound(run_id))
+        return self.answer(acts.RunGone(run_id)).answer(acts.RunFound(None))
+
+    def absent(self, findings: dict[str, Finding] | None = None) -> Script:
+        """No run with the claim's token is listed, now and some minutes later."""
+        self.asks(acts.FindRun)
+        self.later(self.answer(acts.RunFound(None)).written(), findings)
+        return self.answer(acts.RunFound(None))
+
+    def later(self, record: Record, findings: dict[str, Finding] | None = None) -> Script:
+        """The pause is over, and the record is read, and the sources where that is asked for."""
+        self.now = self.asks(acts.Pause).until
+        self.answer(acts.Woke()).read(record)
+        return self.look(findings) if isinstance(self.act, acts.Look) else self
+
     def fails(self, kind: type[A]) -> A:
         error = self.asks(acts.Fail).error
         assert isinstance(error, kind), repr(error)
@@ -75,7 +103,8 @@ class Script:
 
 def seen(run_id: int, state: dict[str, Any], claim: Claim, error: str = "", **parameters: str) -> acts.RunSeen:
     """A run as the workspace shows it, with the parameters of the claim."""
-    return acts.RunSeen(run_id, outcome_of({"state": state}), dict(claim.parameters) | parameters, error)
+    outcome = outcome_of({"state": state})
+    return acts.RunSeen(run_id, outcome, dict(claim.parameters) | parameters, error, is_reader_behind([error]))
 
 
 def claimed_record(plan: Plan | None = None, findings: dict[str, Finding] | None = None) -> Record:

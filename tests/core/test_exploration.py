@@ -143,8 +143,12 @@ def test_it_fails_when_to_is_in_the_token(monkeypatch: pytest.MonkeyPatch) -> No
 def test_it_fails_when_the_commit_comes_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     real = claims.claimed
 
-    def claimed(plan: Plan, record: Record | None, settled: Settled, ranges: Ranges, now: datetime) -> Record:
-        return replace(real(plan, record, settled, ranges, now), watermarks={one.alias: one.to for one in ranges})
+    def claimed(
+        plan: Plan, record: Record | None, settled: Settled, ranges: Ranges, now: datetime, service: datetime | None
+    ) -> Record:
+        return replace(
+            real(plan, record, settled, ranges, now, service), watermarks={one.alias: one.to for one in ranges}
+        )
 
     monkeypatch.setattr(claims, "claimed", claimed)
     found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET)

@@ -20,6 +20,7 @@ from databricks_bridge.core.errors import (
 from databricks_bridge.core.parameters import ranges_of
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.positions import TablePosition
+from databricks_bridge.core.protocol.opening import TOKEN_TRUSTED
 from databricks_bridge.core.record import ClaimStatus, Record, Target, token_of
 from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, only_found, plan_of, seconds, spec_of
 from tests.core.driving import (
@@ -223,9 +224,12 @@ def test_another_consumer_is_refused_while_a_claim_is_open_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "act"), [(DAY - timedelta(seconds=1), acts.StartRun), (DAY, acts.FindRun), (3 * DAY, acts.FindRun)]
+    ("age", "act"),
+    [(TOKEN_TRUSTED - timedelta(seconds=1), acts.StartRun), (TOKEN_TRUSTED, acts.FindRun), (3 * DAY, acts.FindRun)],
 )
-def test_the_token_is_trusted_for_24_hours(age: timedelta, act: type[acts.Act]) -> None:
+def test_the_token_is_trusted_for_less_than_the_day_that_databricks_keeps_it(
+    age: timedelta, act: type[acts.Act]
+) -> None:
     record = claimed_record()
     assert isinstance(Script(now=NOW + age).read(record).look().act, act)
 
@@ -241,7 +245,7 @@ def test_an_old_claim_whose_run_is_found_is_followed() -> None:
 
 def test_an_old_claim_without_a_run_is_started_with_its_own_token() -> None:
     record = claimed_record()
-    script = Script(now=NOW + 2 * DAY).read(record).look().answer(acts.RunFound(None))
+    script = Script(now=NOW + 2 * DAY).read(record).look().absent()
     assert script.asks(acts.StartRun).claim.token == claim_of(record).token
 
 
@@ -291,7 +295,7 @@ def test_a_run_that_is_gone_makes_the_claim_undecided_and_is_named(noted: bool) 
     script = Script().read(record)
     if not noted:
         script.look().answer(acts.RunStarted(11))
-    script.answer(acts.RunGone(11))
+    script.gone()
     undecided = script.written()
     assert claim_of(undecided).status is ClaimStatus.UNDECIDED
     assert undecided.watermarks == record.watermarks
@@ -302,12 +306,12 @@ def test_a_run_that_is_gone_makes_the_claim_undecided_and_is_named(noted: bool) 
 
 
 def test_an_undecided_claim_starts_nothing() -> None:
-    Script().read(running_record(ClaimStatus.UNDECIDED)).fails(ClaimUndecided)
+    Script().read(running_record(ClaimStatus.UNDECIDED)).answer(acts.RunGone(11)).fails(ClaimUndecided)
 
 
 def test_a_run_gone_while_it_is_awaited_makes_the_claim_undecided() -> None:
     record = running_record()
-    script = Script().read(record).answer(seen(11, RUNNING, claim_of(record))).answer(acts.RunGone(11))
+    script = Script().read(record).answer(seen(11, RUNNING, claim_of(record))).gone()
     assert claim_of(script.written()).status is ClaimStatus.UNDECIDED
 
 

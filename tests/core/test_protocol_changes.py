@@ -11,10 +11,8 @@ import pytest
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import (
-    ClaimBlocked,
     HistoryGap,
     LedgerLost,
-    RunFailed,
     SourceError,
     TableRecreated,
     TableReplaced,
@@ -25,11 +23,9 @@ from databricks_bridge.core.positions import BEFORE_FIRST, TablePosition
 from databricks_bridge.core.record import ClaimStatus, Record, token_of
 from tests.core.builders import FLIGHTS, NOW, TARGET, WEATHER, at, only_found, plan_of, spec_of
 from tests.core.driving import (
-    FAILED,
     NEW_FLIGHTS,
     OK,
     RUNNING,
-    SKIPPED,
     Script,
     claim_of,
     claimed_record,
@@ -37,6 +33,7 @@ from tests.core.driving import (
     seen,
     with_claim,
 )
+from tests.core.test_protocol_postcondition import proving
 
 DAY = timedelta(hours=24)
 BEFORE = TablePosition(BEFORE_FIRST)
@@ -202,7 +199,7 @@ def test_a_claim_without_a_run_on_a_source_that_changed_is_void(change: str, age
     findings: dict[str, Finding] = {"flights": OTHERS[change]}
     script = Script().read(record).look(findings)
     assert script.asks(acts.FindRun).claim == record.claim
-    voided = script.answer(acts.RunFound(None)).written()
+    voided = script.absent(findings).written()
     assert (voided.claim, voided.watermarks) == (None, {"flights": at(3)})
     what = voided.history[-1].what
     assert what.startswith("voided the claim on ops_share.silver.flights (-1, 5]: ops_share.silver.flights is another")
@@ -221,7 +218,7 @@ def test_no_token_of_an_earlier_generation_answers_for_the_claim_after_a_void_on
     token = token_of("delays", TARGET, "0", {"flights": BEFORE}, generation)
     record = with_claim(record, generation=generation, token=token, failures=generation)
     findings: dict[str, Finding] = {"flights": OTHERS["recreated"]}
-    script = Script().read(record).look(findings).answer(acts.RunFound(None))
+    script = Script().read(record).look(findings).absent(findings)
     claim = claim_of(script.read(script.written()).look(findings).written())
     assert (claim.generation, claim.ranges[0].to) == (0, OTHERS["recreated"].position)
     assert claim.token not in used
@@ -239,13 +236,15 @@ def test_a_claim_on_a_source_that_changed_adopts_the_run_that_carries_its_token(
 
 def test_a_run_that_carries_the_token_of_a_void_claim_but_is_gone_is_undecided() -> None:
     record = claimed_record()
-    script = Script().read(record).look({"flights": OTHERS["recreated"]}).answer(acts.RunFound(11))
-    after = script.answer(acts.RunGone(11)).written()
+    findings: dict[str, Finding] = {"flights": OTHERS["recreated"]}
+    script = Script().read(record).look(findings).answer(acts.RunFound(11))
+    after = script.gone(findings=findings).written()
     assert (claim_of(after).status, claim_of(after).run_id) == (ClaimStatus.UNDECIDED, 11)
 
 
 def test_voiding_that_another_writer_overtakes_starts_again() -> None:
-    script = Script().read(claimed_record()).look({"flights": OTHERS["recreated"]}).answer(acts.RunFound(None))
+    findings: dict[str, Finding] = {"flights": OTHERS["recreated"]}
+    script = Script().read(claimed_record()).look(findings).absent(findings)
     script.asks(acts.WriteRecord)
     script.answer(acts.RecordLost()).asks(acts.ReadRecord)
 
@@ -276,68 +275,6 @@ def test_a_pause_is_kept_before_the_sources_are_looked_at_again() -> None:
     record = with_claim(claimed_record(), not_before=NOW + timedelta(seconds=9))
     assert Script().read(record).asks(acts.Pause).until == NOW + timedelta(seconds=9)
     Script(now=NOW + timedelta(seconds=9)).read(record).asks(acts.Look)
-
-
-PROVING = plan_of(postcondition=True)
-
-
-def proving(record: Record, state: dict[str, Any] = OK, **changes: Any) -> Script:
-    claim = claim_of(record)
-    return Script(replace(PROVING, **changes)).read(record).answer(seen(claim.run_id or 0, state, claim))
-
-
-@pytest.mark.parametrize("status", [ClaimStatus.OPEN, ClaimStatus.FAILED, ClaimStatus.BLOCKED])
-def test_a_success_that_is_proved_is_committed(status: ClaimStatus) -> None:
-    record = running_record(status, failures=1)
-    script = proving(record)
-    assert script.asks(acts.Prove) == acts.Prove(claim_of(record), 11)
-    committed = script.answer(acts.Proved(True)).read(record).written()
-    assert (committed.claim, committed.watermarks) == (None, {"flights": at(5)})
-    assert script.asks(acts.Finish).run_id == 11
-
-
-def test_a_success_that_is_not_proved_is_a_failure_that_counts_and_says_why() -> None:
-    record = running_record()
-    script = proving(record).answer(acts.Proved(False, "the checkpoint is at 4, the claim ends at 5"))
-    after = script.written()
-    assert (claim_of(after).status, claim_of(after).failures, claim_of(after).run_id) == (ClaimStatus.FAILED, 1, 11)
-    assert after.watermarks == record.watermarks
-    error = script.fails(RunFailed)
-    assert error.run_id == 11
-    assert "the postcondition does not hold: the checkpoint is at 4, the claim ends at 5" in str(error)
-    assert "the next try starts the next generation" in str(error)
-
-
-def test_the_next_try_asks_once_more_and_then_starts_the_next_generation() -> None:
-    record = running_record(ClaimStatus.FAILED, failures=1)
-    script = proving(record).answer(acts.Proved(False, "still at 4"))
-    after = script.written()
-    claim = claim_of(after)
-    assert (claim.generation, claim.failures, claim.run_id, claim.not_before) == (1, 1, None, None)
-    assert script.read(after).look().asks(acts.StartRun).claim == claim
-
-
-def test_the_last_success_without_proof_that_is_allowed_blocks() -> None:
-    script = proving(running_record(failures=2)).answer(acts.Proved(False, "at 4"))
-    assert claim_of(script.written()).status is ClaimStatus.BLOCKED
-    assert "no more runs are started" in str(script.fails(RunFailed))
-    proving(running_record(ClaimStatus.BLOCKED, failures=3)).answer(acts.Proved(False, "at 4")).fails(ClaimBlocked)
-
-
-@pytest.mark.parametrize("state", [FAILED, SKIPPED, RUNNING])
-def test_only_a_success_is_asked_for_its_proof(state: dict[str, Any]) -> None:
-    assert not isinstance(proving(running_record(), state).act, acts.Prove)
-
-
-def test_a_success_with_other_parameters_is_not_asked_for_its_proof() -> None:
-    record = running_record()
-    script = Script(PROVING).read(record).answer(seen(11, OK, claim_of(record), flights_end="4"))
-    assert claim_of(script.written()).status is ClaimStatus.UNDECIDED
-
-
-def test_without_a_postcondition_nothing_is_proved() -> None:
-    record = running_record()
-    Script().read(record).answer(seen(11, OK, claim_of(record))).asks(acts.ReadRecord)
 
 
 @pytest.mark.parametrize(

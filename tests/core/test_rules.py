@@ -70,7 +70,7 @@ def test_01_the_postcondition_is_asked_about_a_run_that_is_gone() -> None:
     plan = plan_of(postcondition=True)
 
     def asked() -> Script:
-        script = Script(plan).read(record).answer(acts.RunGone(11))
+        script = Script(plan).read(record).gone()
         assert script.asks(acts.Prove).run_id == 11
         return script
 
@@ -81,7 +81,7 @@ def test_01_the_postcondition_is_asked_about_a_run_that_is_gone() -> None:
     untold = asked().answer(acts.Proved(False, "it cannot be read", certain=False))
     assert claim_of(untold.written()).status is ClaimStatus.UNDECIDED
     untold.fails(ClaimUndecided)
-    assert claim_of(Script().read(record).answer(acts.RunGone(11)).written()).status is ClaimStatus.UNDECIDED
+    assert claim_of(Script().read(record).gone().written()).status is ClaimStatus.UNDECIDED
 
 
 async def test_01_and_03_run_now_sends_the_claim_s_token_and_parameters_and_lets_it_queue() -> None:
@@ -97,9 +97,9 @@ async def test_01_and_03_run_now_sends_the_claim_s_token_and_parameters_and_lets
     }
 
 
-def test_01_a_claim_is_trusted_with_its_token_until_the_last_moment_of_24_hours() -> None:
+def test_01_a_claim_is_trusted_with_its_token_until_the_last_moment_of_20_hours() -> None:
     record = claimed_record()
-    script = Script(now=claim_of(record).created_at + timedelta(hours=24, microseconds=-1))
+    script = Script(now=claim_of(record).created_at + timedelta(hours=20, microseconds=-1))
     assert script.read(record).look().asks(acts.StartRun).claim == record.claim
 
 

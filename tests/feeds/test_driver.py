@@ -251,6 +251,7 @@ async def test_two_racers_with_one_from_share_the_run_of_the_first(lab: Lab) -> 
     assert bounds(lab) == [("0", "0"), ("1", "1"), ("2", "2")]
 
 
+@pytest.mark.usefixtures("gone_at_once")
 async def test_a_run_that_was_deleted_leaves_the_claim_undecided(lab: Lab) -> None:
     await one_life(lab, Mortal, 7)
     claim = (await lab.record()).claim

@@ -44,6 +44,7 @@ async def test_the_runs_of_a_former_name_are_a_lost_ledger(lab: Lab) -> None:
     assert len(await lab.runs()) == 1
 
 
+@pytest.mark.usefixtures("gone_at_once")
 async def test_a_claim_on_a_table_that_was_replaced_is_void_before_a_run(lab: Lab) -> None:
     await one_life(lab, Mortal, 3)
     assert (await lab.record()).claim is not None
@@ -66,7 +67,7 @@ async def test_a_success_without_its_proof_fails_and_the_next_try_runs_again(lab
         asked.append(run_id)
         return acts.Proved(run_id != asked[0], "the checkpoint is at -1")
 
-    with pytest.raises(RunFailed, match="the postcondition does not hold: the checkpoint is at -1"):
+    with pytest.raises(RunFailed, match="its postcondition does not hold: the checkpoint is at -1"):
         await finish(lab, plan=plan, prove=prove)
     assert await watermark(lab) == -1
     done = await finish(lab, plan=plan, prove=prove)

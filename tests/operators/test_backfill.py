@@ -136,6 +136,7 @@ def test_a_run_of_someone_else_in_the_event_is_not_believed(long: Bench) -> None
         task.execute_complete(long.context(task), event)
 
 
+@pytest.mark.usefixtures("gone_at_once")
 def test_a_run_that_is_gone_is_undecided(long: Bench) -> None:
     value = long.run(long.operator(range=RANGE))
     long.api.post("runs/delete", run_id=value["run_id"])
@@ -145,6 +146,7 @@ def test_a_run_that_is_gone_is_undecided(long: Bench) -> None:
         task.execute_complete(long.context(task), event)
 
 
+@pytest.mark.usefixtures("gone_at_once")
 def test_a_run_that_is_gone_is_proved_by_a_postcondition_that_holds(long: Bench) -> None:
     value = long.run(long.operator(range=RANGE))
     long.api.post("runs/delete", run_id=value["run_id"])

@@ -15,6 +15,8 @@ from tests.ledgers.test_checkpoints import lay
 from tests.operators.conftest import Bench
 from tests.operators.test_postconditions import metadata_id
 
+pytestmark = pytest.mark.usefixtures("gone_at_once")
+
 
 def forget_its_run(bench: Bench, condition: CheckpointReached) -> None:
     """A success that could not be proved at first, and whose run is then deleted."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from databricks_bridge.cli.running import DONE, NEEDS_A_PERSON, Report
 from databricks_bridge.cli.session import Session
+from databricks_bridge.core.claims import DENIED
 from databricks_bridge.core.closing import How, closed
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.repair import needs_a_person, shown
@@ -75,7 +76,19 @@ def claim_line(record: Record, claim: Claim, now: datetime, expected: timedelta 
     age = shown_time(claim_age(record, now))
     waits = ", waits for a person: databricks-bridge claim resolve" if needs_a_person(claim) else ""
     late = f"STUCK (over {shown_time(expected)}): " if expected and is_stuck(record, expected, now) else ""
-    return f"{late}{claim.status} claim on {claim}: {run}, generation {claim.generation}, {age} old{waits}"
+    return (
+        f"{late}{claim.status} claim on {claim}: {run}, generation {claim.generation}, {age} old{_denied(claim)}{waits}"
+    )
+
+
+def _denied(claim: Claim) -> str:
+    """What the postcondition has against its last run, and what to do about that."""
+    if not claim.denied:
+        return ""
+    return (
+        f", the {DENIED}: {claim.denied} (once it holds, the next try of the task commits; a repair in Databricks runs the "
+        "run again)"
+    )
 
 
 def _lines(record: Record, now: datetime, expected: timedelta | None) -> list[str]:

@@ -60,16 +60,17 @@ class Prove:
 
 @dataclass(frozen=True)
 class StartRun:
-    """run-now with the claim's parameters under its token; answered by RunStarted."""
+    """run-now with the claim's parameters under its token; answered by RunStarted or TokenSpent."""
 
     claim: Claim
 
 
 @dataclass(frozen=True)
 class FindRun:
-    """Search the job's runs since the claim for its token; answered by RunFound."""
+    """Search the job's runs since the claim for its token, or for this run; answered by RunFound."""
 
     claim: Claim
+    run_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -199,17 +200,29 @@ class RunFound:
 
 @dataclass(frozen=True)
 class RunSeen:
-    """A run as it is. `error` is the class and message of its first failed task, where it failed."""
+    """A run as it is. `error` has the class and message of each failed task, where it failed; `reader_behind` says that all
+    of them failed because their shared tables do not have `end` yet. `denied` is what a postcondition has against it.
+    """
 
     run_id: int
     outcome: Outcome
     parameters: Mapping[str, str]
     error: str = ""
+    reader_behind: bool = False
+    denied: str = ""
+
+
+@dataclass(frozen=True)
+class TokenSpent:
+    """run-now refuses the token, since the run that it started was deleted. `run_id` where the refusal names it."""
+
+    why: str
+    run_id: int | None = None
 
 
 @dataclass(frozen=True)
 class RunGone:
-    """The workspace no longer knows the run (60 days, or deleted)."""
+    """The workspace does not show the run: it is not known yet, or no longer (60 days, or deleted)."""
 
     run_id: int
 
@@ -231,5 +244,6 @@ Observation: TypeAlias = (
     | RunFound
     | RunSeen
     | RunGone
+    | TokenSpent
     | Woke
 )

@@ -37,9 +37,11 @@ def is_run_of(record: Record, run_id: int) -> bool:
 
 
 def cancelled(record: Record, why: str, now: datetime) -> Record:
-    """The record after its run was cancelled on purpose: no failure, and the next process starts the next generation."""
+    """The record of a run that is cancelled on purpose: no failure, and once it is over, the next process starts the next
+    generation.
+    """
     assert record.claim is not None, "only the run of an open claim is cancelled"
-    claim = replace(record.claim, status=ClaimStatus.FAILED)
+    claim = replace(record.claim, status=ClaimStatus.FAILED, cancelled=True)
     return record.after(now, f"run {claim.run_id} cancelled: {why}", claim=claim)
 
 

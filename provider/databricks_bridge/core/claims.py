@@ -14,7 +14,7 @@ from databricks_bridge.core.outcomes import Outcome
 from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Position, Range, TablePosition, merge
-from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Record, Target, claim_id_of, token_of
+from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Missing, Record, Target, claim_id_of, token_of
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.core.task_try import TaskTry
 from databricks_bridge.core.texts import LONGEST_PART, bounded
@@ -24,6 +24,11 @@ LONGEST_PROBLEM = 1000
 
 LONGEST_PAUSE = timedelta(minutes=15)
 """A run that never runs is tried again at least this often."""
+
+GONE = "gone"
+"""Stands for the life cycle of a run that the workspace does not show."""
+
+DENIED = "postcondition does not hold"
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,17 @@ def started(plan: Plan, record: Record | None, settled: Settled, now: datetime) 
     return base.after(now, what, watermarks=settled.watermarks, epoch=settled.epoch)
 
 
-def claimed(plan: Plan, record: Record | None, settled: Settled, ranges: tuple[Range, ...], now: datetime) -> Record:
+def claimed(
+    plan: Plan,
+    record: Record | None,
+    settled: Settled,
+    ranges: tuple[Range, ...],
+    now: datetime,
+    service_now: datetime | None = None,
+) -> Record:
     """The record with a new claim of generation 0; first watermarks and choices are in the same write."""
     base = record or Record(plan.spec.name, plan.consumer, {})
-    claim = _claim(plan, settled.epoch, ranges, plan.target, now, own=plan.own_parameters)
+    claim = _claim(plan, settled.epoch, ranges, plan.target, service_now or now, own=plan.own_parameters)
     what = "; ".join([*settled.notes, f"claimed {claim}"])
     return base.after(now, what, claim=claim, watermarks=settled.watermarks, epoch=settled.epoch, last_claimed_at=now)
 
@@ -82,17 +94,46 @@ def noted(record: Record, run_id: int, ranges: tuple[Range, ...], given: Mapping
     adopted = ranges != claim.ranges
     kept = tuple(sorted((name, given.get(name, value)) for name, value in claim.parameters))
     what = f"run {run_id}" + (f" adopted with {', '.join(map(str, ranges))}" if adopted else " started")
-    return record.after(now, what, claim=replace(claim, run_id=run_id, ranges=ranges, parameters=kept))
+    kept_claim = replace(
+        claim, run_id=run_id, ranges=ranges, parameters=kept, status=_reopened(claim.status), missing=None
+    )
+    return record.after(now, what, claim=kept_claim)
 
 
-def failed(plan: Plan, record: Record, outcome: Outcome, now: datetime) -> Record:
-    """The record after a failure that counts: failed, or blocked when it was the last one allowed."""
+def _reopened(status: ClaimStatus) -> ClaimStatus:
+    return ClaimStatus.OPEN if status is ClaimStatus.UNDECIDED else status
+
+
+def missed(record: Record, run_id: int | None, since: datetime, now: datetime) -> Record:
+    """The record of a claim whose run the workspace does not show, for the first time."""
+    what = f"run {run_id} is not shown" if run_id is not None else "no run with the claim's token is shown"
+    return record.after(now, f"{what}; looking again", claim=replace(_open(record), missing=Missing(since, run_id)))
+
+
+def shown_again(record: Record, run_id: int, now: datetime) -> Record:
+    """The record of a claim whose run is shown again, or was repaired after nothing could tell of it."""
+    claim = _open(record)
+    return record.after(
+        now, f"run {run_id} is shown again", claim=replace(claim, status=_reopened(claim.status), missing=None)
+    )
+
+
+def failed(plan: Plan, record: Record, outcome: Outcome, now: datetime, denied: str = "") -> Record:
+    """The record after a failure that counts: failed, or blocked when it was the last one allowed.
+
+    :param denied: what the postcondition had against a run that succeeded, or is gone.
+    """
     claim = _open(record)
     failures = claim.failures + 1
     status = ClaimStatus.BLOCKED if failures >= plan.max_generations else ClaimStatus.FAILED
-    return record.after(
-        now, f"run {claim.run_id} failed ({outcome}), {status}", claim=replace(claim, status=status, failures=failures)
-    )
+    denied = bounded(denied, LONGEST_PART)
+    what = f"run {claim.run_id} {f'{ended(outcome)}, but its {DENIED}: {denied}' if denied else f'failed ({outcome})'}"
+    return record.after(now, f"{what}, {status}", claim=replace(claim, status=status, failures=failures, denied=denied))
+
+
+def ended(outcome: Outcome) -> str:
+    """How a run ended that its postcondition does not confirm."""
+    return "is gone" if outcome.life_cycle == GONE else "succeeded"
 
 
 def followed_again(record: Record, now: datetime) -> Record:
@@ -105,6 +146,12 @@ def after_failure(plan: Plan, record: Record, now: datetime) -> Record:
     """The record with the same claim under a new token, after a generation that failed. Failures stay counted."""
     old = _open(record)
     return _next(plan, record, replace(old, idle=0), f"after failed run {old.run_id}", now)
+
+
+def after_deleted(plan: Plan, record: Record, why: str, now: datetime) -> Record:
+    """The same after a run that a person deleted before it was noted. It does not count as a failure: nothing shows one."""
+    old = _open(record)
+    return _next(plan, record, replace(old, idle=0), f"the run of generation {old.generation} was deleted: {why}", now)
 
 
 def after_nothing_ran(plan: Plan, record: Record, why: str, now: datetime) -> Record:
@@ -134,10 +181,11 @@ def voided(record: Record, why: str, now: datetime) -> Record:
     return record.after(now, f"voided the claim on {claim}: {why}", claim=None, epoch=epoch)
 
 
-def undecided(record: Record, run_id: int, why: str, now: datetime) -> Record:
-    """The record whose claim waits for a person, and names the run that could not prove it."""
+def undecided(record: Record, run_id: int | None, why: str, now: datetime) -> Record:
+    """The record whose claim waits for a person, and names the run that could not prove it, where its id is known."""
     claim = replace(_open(record), run_id=run_id, status=ClaimStatus.UNDECIDED)
-    return record.after(now, f"undecided: run {run_id} {why}", claim=claim)
+    run = f"run {run_id}" if run_id is not None else "its run"
+    return record.after(now, f"undecided: {run} {why}", claim=claim)
 
 
 def refused(record: Record, error: SourceError, now: datetime) -> Record | None:

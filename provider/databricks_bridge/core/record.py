@@ -51,13 +51,26 @@ class ClaimStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Since when the workspace has not shown this run; without a `run_id`, any run with the claim's token."""
+
+    since: datetime
+    run_id: int | None = None
+
+    def to_json(self) -> list[Any]:
+        return [self.since.isoformat(), self.run_id]
+
+
+@dataclass(frozen=True)
 class Claim:
     """What is written before a run starts. All of it is fixed then; only run id, status and counters move.
 
     `failures` counts the generations whose run failed; one that never ran does not count there but in `idle`, those in a
     row. `not_before` holds the next start after one of them. `conn_id` names the Airflow connection to the target's workspace,
     for who wants to look at the run; empty where it is not known. `task` is the Airflow task that the claim was made or handed
-    out in, None where no task is known.
+    out in, None where no task is known. `created_at` is by the workspace's clock where that is known. `missing` says that
+    the run was not shown when it was last read. `cancelled` says that we cancelled the run: its end is no failure. `denied`
+    is what the postcondition had against a run that succeeded, or is gone.
     """
 
     ranges: tuple[Range, ...]
@@ -73,8 +86,16 @@ class Claim:
     not_before: datetime | None = None
     conn_id: str = ""
     task: TaskTry | None = None
+    missing: Missing | None = None
+    cancelled: bool = False
+    denied: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        rare = {
+            "missing": self.missing.to_json() if self.missing else None,
+            "cancelled": self.cancelled,
+            "denied": self.denied,
+        }
         return {
             "ranges": [one.to_json() for one in self.ranges],
             "token": self.token,
@@ -89,6 +110,7 @@ class Claim:
             "not_before": self.not_before.isoformat() if self.not_before else None,
             "conn_id": self.conn_id,
             "task": self.task.to_json() if self.task else None,
+            **{name: value for name, value in rare.items() if value},
         }
 
     def __str__(self) -> str:
@@ -229,6 +251,7 @@ def claim_id_of(
 
 
 def _claim_from_json(value: Mapping[str, Any]) -> Claim:
+    missing = value.get("missing")
     return Claim(
         ranges=tuple(range_from_json(one) for one in value["ranges"]),
         token=value["token"],
@@ -243,6 +266,9 @@ def _claim_from_json(value: Mapping[str, Any]) -> Claim:
         not_before=_time(value["not_before"]),
         conn_id=value.get("conn_id", ""),
         task=task_try_from_json(value.get("task")),
+        missing=Missing(datetime.fromisoformat(missing[0]), missing[1]) if missing else None,
+        cancelled=value.get("cancelled", False),
+        denied=value.get("denied", ""),
     )
 
 

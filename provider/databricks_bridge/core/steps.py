@@ -37,6 +37,10 @@ class State(StrEnum):
     ADOPTED = "adopted"
     NOTED = "noted"
     JUDGED = "judged"
+    SOUGHT = "sought"
+    MISSED = "missed"
+    SPENT = "spent"
+    SPENT_VERIFIED = "spent and verified"
     TOLD = "told"
     PROVED = "proved"
     REPORTED = "reported"
@@ -45,13 +49,21 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Memory:
-    """What the process knows between two acts: the record as last read or written, and who takes the answer."""
+    """What the process knows between two acts: the record as last read or written, and who takes the answer.
+
+    `service_now` is the time by the clock of the target workspace, where an answer of its has told it.
+    """
 
     then: State | Continuation
     record: Record | None = None
     seen: RunSeen | None = None
     ranges: tuple[Range, ...] = ()
     why: str = ""
+    service_now: datetime | None = None
+
+    def clock(self, now: datetime) -> datetime:
+        """The time by the workspace's clock, which is the same for every worker; `now` where it is not known."""
+        return self.service_now or now
 
 
 Step: TypeAlias = tuple[Memory, Act]

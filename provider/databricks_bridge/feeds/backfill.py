@@ -18,16 +18,17 @@ from databricks_bridge.core.errors import (
     InvalidArgument,
     RunFailed,
 )
-from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.parameter_names import as_of_names
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.pending import settle
 from databricks_bridge.core.policy import Choices
 from databricks_bridge.core.positions import Range
-from databricks_bridge.core.protocol import READER_BEHIND
+from databricks_bridge.core.protocol import gone
 from databricks_bridge.core.record import Record
 from databricks_bridge.core.steps import mismatch
-from databricks_bridge.feeds.driver import CLOCKS_APART, Driver
+from databricks_bridge.feeds.claim_runs import CLOCKS_APART, cancel_unless_over
+from databricks_bridge.feeds.driver import Driver
 from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
@@ -59,8 +60,8 @@ class BackfillDriver:
         await self._check_consumer()
         try:
             return await self._drive(follow, again, awaited)
-        except _RunGone as gone:
-            return await self._without(gone.run_id)
+        except _RunGone as missing:
+            return await self._without(missing.run_id)
 
     async def _drive(self, follow: bool, again: bool, awaited: int | None) -> acts.Finish | acts.AwaitRun | acts.Pause:
         earlier = await self._earlier() if again and awaited is None else {}
@@ -134,6 +135,8 @@ class BackfillDriver:
         reading = reading_of(ranges, looked.findings, record, before.parameters if before and waited else {})
         claim = self.backfill.claim(generation, ranges, self._plan.own_parameters, self.driver.now(), reading)
         started = await self.driver.do(acts.StartRun(claim))
+        if isinstance(started, acts.TokenSpent):
+            return await self._start(generation + 1, before)
         assert isinstance(started, acts.RunStarted)
         seen = await self._see(started.run_id)
         if self.backfill.ran(seen).generation != generation:
@@ -153,16 +156,29 @@ class BackfillDriver:
             )
 
     async def _see(self, run_id: int) -> acts.RunSeen:
-        return self._there(await self.driver.do(acts.GetRun(run_id)))
+        return await self._there(await self.driver.do(acts.GetRun(run_id)))
 
     async def _wait(self, seen: acts.RunSeen) -> acts.RunSeen:
-        return self._there(await self.driver.do(acts.AwaitRun(seen.run_id)))
+        return await self._there(await self.driver.do(acts.AwaitRun(seen.run_id)))
 
-    def _there(self, seen: acts.Observation) -> acts.RunSeen:
-        if isinstance(seen, acts.RunGone):
-            raise _RunGone(seen.run_id)
+    async def _there(self, seen: acts.Observation) -> acts.RunSeen:
+        """A run that is not shown is looked for again, and gone once `runs/get` and `runs/list` say so twice."""
+        missing = False
+        while isinstance(seen, acts.RunGone):
+            listed = await self._is_listed(seen.run_id)
+            if missing and not listed:
+                raise _RunGone(seen.run_id)
+            missing = not listed
+            why = f"run {seen.run_id} is not shown; it is read again"
+            await self.driver.do(acts.Pause(self.driver.now() + (gone.GONE_AFTER if missing else gone.AGAIN), why))
+            seen = await self.driver.do(acts.GetRun(seen.run_id))
         assert isinstance(seen, acts.RunSeen)
         return seen
+
+    async def _is_listed(self, run_id: int) -> bool:
+        from_ms = int((max(self.since, self.driver.now() - RUNS_KEPT) - CLOCKS_APART).timestamp() * 1000)
+        listing = self.workspace.list_runs(job_id=self.backfill.target.job_id, start_time_from_ms=from_ms)
+        return any([run["run_id"] == run_id async for run in listing])
 
     async def _denied(self, seen: acts.RunSeen) -> str:
         """What the postcondition has against this success; empty where it holds, or there is none."""
@@ -206,9 +222,7 @@ class BackfillDriver:
 
 def _never_did(seen: acts.RunSeen) -> bool:
     """Whether the run is over without having done anything: it never ran, or its reader did not have the state yet."""
-    return seen.outcome.ending is Ending.NOTHING_RAN or (
-        seen.outcome.ending is Ending.FAILED and READER_BEHIND in seen.error
-    )
+    return seen.outcome.ending is Ending.NOTHING_RAN or (seen.outcome.ending is Ending.FAILED and seen.reader_behind)
 
 
 class _RunGone(Exception):
@@ -219,10 +233,7 @@ class _RunGone(Exception):
 
 async def cancel_backfill(workspace: Workspace, run_id: int) -> bool:
     """Cancel the run of a backfill, which no ledger knows; False, and nothing done, for a run that is over."""
-    if outcome_of(await workspace.get_run(run_id)).ending is not Ending.ACTIVE:
-        return False
-    await workspace.cancel_run(run_id)
-    return True
+    return await cancel_unless_over(workspace, run_id)
 
 
 def shown(ranges: tuple[Range, ...]) -> str:

@@ -21,25 +21,23 @@ from databricks_bridge.core.errors import (
     NotFound,
     SourceError,
     Unavailable,
-    WorkspaceError,
     WriteLost,
 )
 from databricks_bridge.core.outcomes import Ending, outcome_of
-from databricks_bridge.core.parameter_names import SUBSCRIPTION, TOKEN, as_of_names, names_of
+from databricks_bridge.core.parameter_names import SUBSCRIPTION, as_of_names, names_of
 from databricks_bridge.core.parameters import of_run
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.steps import Step
+from databricks_bridge.feeds.claim_runs import cancel_unless_over, errors_of, find_run, may_be_active
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.feeds.new_states import warn_once
 from databricks_bridge.feeds.shares import check_readers
+from databricks_bridge.feeds.starting import is_continuous, job_deleted, refuse_continuous, start_run
 from databricks_bridge.ledgers.protocol import Ledger
 from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
-
-CLOCKS_APART = timedelta(days=1)
-"""How much earlier than our claim, by the workspace's clock, its run is searched for."""
 
 
 def utc_now() -> datetime:
@@ -78,6 +76,7 @@ class Driver:
     second_copy: Callable[[], Awaitable[str]] = _no_copy
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _continuous: bool = False
 
     async def drive(self, *, follow: bool = True) -> acts.Finish | acts.AwaitRun | acts.Pause:
         """Act until the claim is done. With `follow=False` an active run, or a pause, is handed back to be awaited
@@ -101,15 +100,14 @@ class Driver:
         record = await self.ledger.read()
         if record is None or not is_run_of(record, run_id):
             return False
-        seen = await self._do(acts.GetRun(run_id))
-        if not isinstance(seen, acts.RunSeen) or seen.outcome.ending is not Ending.ACTIVE:
+        if not await may_be_active(self._workspace, run_id):
             return False
-        await self._workspace.cancel_run(run_id)
+        # Written first: a process that comes between the two must not take what ends now for a failure.
         while record is not None and is_run_of(record, run_id):
             if isinstance(await self._do(acts.WriteRecord(cancelled(record, why, self.now()))), acts.RecordWritten):
                 break
             record = await self.ledger.read()
-        return True
+        return await cancel_unless_over(self._workspace, run_id)
 
     async def _drive(self, first: Step, follow: bool) -> acts.Finish | acts.AwaitRun | acts.Pause:
         memory, act = first
@@ -126,7 +124,8 @@ class Driver:
             except SourceError as error:
                 await self._tell(memory.record, error)
                 raise
-            memory, act = step(self.plan, memory, observation, self.now())
+            service_now = self.target.service_now() if self.target is not None else None
+            memory, act = step(self.plan, memory, observation, self.now(), service_now)
 
     async def _tell(self, record: Record | None, error: BridgeError | None) -> None:
         """Write into the record that a source needs a decision, or that it needs none any more. Never raises for the ledger."""
@@ -149,7 +148,7 @@ class Driver:
             case acts.WriteRecord(record):
                 return await self._write(record)
             case acts.Look(record):
-                await self._check_job()
+                await self._check_job(new=record is None or record.claim is None)
                 marks = record.watermarks if record else {}
                 looked = acts.Looked(await self.looker.look(self.plan.spec, marks, thorough=True))
                 if self.target is not None:
@@ -164,9 +163,9 @@ class Driver:
             case acts.Prove():
                 return await self._proved(act)
             case acts.StartRun(claim):
-                return await self._start(claim)
-            case acts.FindRun(claim):
-                return acts.RunFound(await self._find(claim))
+                return await start_run(self._workspace, claim, continuous=self._continuous, sleep=self.sleep)
+            case acts.FindRun(claim, run_id):
+                return acts.RunFound(await find_run(self._workspace, claim, run_id))
             case acts.GetRun(run_id):
                 return await self._get(run_id)
             case acts.AwaitRun(run_id):
@@ -183,16 +182,23 @@ class Driver:
             raise TypeError("this consumer is no job; the protocol asks nothing of a workspace for it")
         return self.target
 
-    async def _check_job(self) -> None:
-        """Refuse a job that does not declare what the claim will send: its run could not show what it was given.
+    async def _check_job(self, *, new: bool) -> None:
+        """Refuse a job that does not declare what the claim will send: its run could not show what it was given; and before
+        a `new` claim one that is continuous, for which run-now starts no run of ours.
 
         What a job need not declare is sent where it does.
         """
         if self.target is None:
             return
         job_id = self.plan.target.job_id
-        settings = (await self._workspace.get_job(job_id)).get("settings") or {}
+        try:
+            settings = (await self._workspace.get_job(job_id)).get("settings") or {}
+        except NotFound as error:
+            raise job_deleted(self.plan.target, error) from error
         declared = {one["name"] for one in settings.get("parameters") or []}
+        self._continuous = is_continuous(settings)
+        if new and self._continuous:
+            raise refuse_continuous(self.plan.target)
         missing = sorted(names_of(self.plan.spec.sources, self.plan.own_parameters) - declared)
         if missing:
             raise InvalidArgument(
@@ -211,24 +217,11 @@ class Driver:
         log.info("ledger: %s", record.history[-1].what)
         return acts.RecordWritten()
 
-    async def _start(self, claim: Claim) -> acts.Observation:
-        run_id = await self._workspace.run_now(
-            claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=claim.token, queue=True
-        )
-        return acts.RunStarted(run_id)
-
     async def _survey(self) -> int | None:
         names = (self.plan.spec.name, *self.plan.spec.formerly)
         async for run in self._workspace.list_runs(job_id=self.plan.target.job_id):
             given = of_run(run)
             if given.get(SUBSCRIPTION) in names and given.get("bridge_epoch") != BACKFILL:
-                return int(run["run_id"])
-        return None
-
-    async def _find(self, claim: Claim) -> int | None:
-        from_ms = int((claim.created_at - CLOCKS_APART).timestamp() * 1000)
-        async for run in self._workspace.list_runs(job_id=claim.target.job_id, start_time_from_ms=from_ms):
-            if of_run(run).get(TOKEN) == claim.token:
                 return int(run["run_id"])
         return None
 
@@ -240,8 +233,9 @@ class Driver:
         self.on_run(run)
         warn_once(run)
         outcome = outcome_of(run)
-        error = await self._error_of(run) if outcome.ending is Ending.FAILED else ""
-        return acts.RunSeen(run_id, outcome, of_run(run), error)
+        failed = outcome.ending is Ending.FAILED
+        error, behind = await errors_of(self._workspace, run) if failed else ("", False)
+        return acts.RunSeen(run_id, outcome, of_run(run), error, behind)
 
     async def _proved(self, act: acts.Prove) -> acts.Proved:
         try:
@@ -263,19 +257,3 @@ class Driver:
             except Unavailable as error:
                 log.warning("run %s: %s; asking again", run_id, error)
             await self.sleep(self.poll_interval.total_seconds())
-
-    async def _error_of(self, run: Mapping[str, Any]) -> str:
-        """The error of a failed task, as `Class: message`. Tasks come in no order, and one whose upstream failed has none.
-
-        An answer that cannot be had is not worth failing for.
-        """
-        for task in run.get("tasks") or []:
-            if outcome_of(task).ending is Ending.FAILED:
-                try:
-                    output = await self._workspace.get_run_output(task["run_id"])
-                except (WorkspaceError, Unavailable) as error:
-                    log.warning("the output of task run %s cannot be read: %s", task["run_id"], error)
-                    continue
-                if output.get("error"):
-                    return str(output["error"])
-        return ""

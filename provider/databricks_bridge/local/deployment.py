@@ -308,6 +308,7 @@ def _server(workspace: Workspace, secure: Certificates | None) -> _Server:
         access_log=False,
         log_level="warning",
         server_header=False,
+        date_header=False,
         timeout_graceful_shutdown=2,
         ssl_certfile=secure.server_file if secure else None,
     )

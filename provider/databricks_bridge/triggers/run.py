@@ -8,6 +8,7 @@ from typing import Any
 from databricks_bridge.core.cancelling import LONGEST_GAP_SECONDS, Pulse
 from databricks_bridge.core.errors import NotFound
 from databricks_bridge.core.outcomes import Ending, outcome_of
+from databricks_bridge.feeds.claim_runs import cancel_unless_over
 from databricks_bridge.feeds.new_states import Warned, warn_once
 from databricks_bridge.hooks.databricks import open_workspace
 from databricks_bridge.triggers.polling import PollingTrigger
@@ -83,6 +84,5 @@ class RunTrigger(PollingTrigger):
         if state is None or self._seconds_left() <= 0:
             return
         async with await open_workspace(self.databricks_conn_id) as workspace:
-            if outcome_of(await workspace.get_run(self.run_id)).ending is Ending.ACTIVE:
-                self.log.info("cancelling run %s: a person marked its task %s", self.run_id, state)
-                await workspace.cancel_run(self.run_id)
+            if await cancel_unless_over(workspace, self.run_id):
+                self.log.info("run %s is cancelled: a person marked its task %s", self.run_id, state)

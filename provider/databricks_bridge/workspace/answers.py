@@ -109,13 +109,14 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     value = headers.get("retry-after", "").strip()
     if value.isdecimal():
         return min(float(value), RETRY_AFTER_CAP_SECONDS)
-    until, since = _http_date(value), _http_date(headers.get("date", "")) or now
+    until, since = http_date(value), http_date(headers.get("date", "")) or now
     if until is None:
         return None
     return min(max((until - since).total_seconds(), 0.0), RETRY_AFTER_CAP_SECONDS)
 
 
-def _http_date(value: str) -> datetime | None:
+def http_date(value: str) -> datetime | None:
+    """The time in a header such as `Date`; None for what is not one."""
     try:
         parsed = parsedate_to_datetime(value)
     except ValueError:

@@ -87,6 +87,10 @@ class Workspace:
         self._on_close = on_close
         self._workspace_id: str | None = None
 
+    def service_now(self) -> datetime | None:
+        """The time by the workspace's own clock, from the `Date` of its last answer; None before one has told it."""
+        return self._transport.service_now()
+
     @property
     def host(self) -> str:
         """The URL that this client calls, without a trailing slash."""

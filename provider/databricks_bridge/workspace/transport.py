@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -73,6 +73,7 @@ class Transport:
             )
         self.host = host.rstrip("/")
         self.org_id: str | None = None
+        self._told: tuple[datetime, float] | None = None
         self._authorize, self._reauthorize = authorize, reauthorize
         self._session = session
         self._sleep, self._random, self._clock, self._now = sleep, random, clock, now
@@ -90,6 +91,13 @@ class Transport:
         if self._line is not None:
             line, self._line = self._line, None
             await leave_line(self.host, line)
+
+    def service_now(self) -> datetime | None:
+        """The time by the clock of the service, moved on since its last answer by our monotonic clock."""
+        if self._told is None:
+            return None
+        date, at = self._told
+        return date + timedelta(seconds=self._clock() - at)
 
     def session(self) -> aiohttp.ClientSession:
         """The session that was given, else the one that all clients of the workspace share."""
@@ -231,6 +239,8 @@ class Transport:
                 raise translate(where, error) from error
             if (org_id := headers.get(_ORG_ID, "0")) != "0":
                 self.org_id = org_id
+            if (date := answers.http_date(headers.get("date", ""))) is not None:
+                self._told = date, self._clock()
             secrets = [part for value in credentials.values() for part in (value, value.split(" ", 1)[-1])]
             answer = answers.Answer(where, status, headers, content)
             if raw and 200 <= status < 300:

@@ -27,14 +27,20 @@ from databricks_bridge.core.acts import (
 )
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.commits import commit_of, untold_commit
-from databricks_bridge.core.errors import ClaimUndecided, LedgerLost
+from databricks_bridge.core.errors import LedgerLost
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import covers
+from databricks_bridge.core.protocol.gone import still_missing
+from databricks_bridge.core.protocol.verifying import nothing_can_tell
 from databricks_bridge.core.record import FIRST_EPOCH, Claim, ClaimStatus, Commit, Record, shown_ranges
 from databricks_bridge.core.steps import Continuation, Memory, State, Step, begin, check_owner, claim_of, expect
 
-TOKEN_TRUSTED = timedelta(hours=24)
-"""How long a repeated run-now is trusted to find its own run; after that the runs are searched first."""
+TOKEN_TRUSTED = timedelta(hours=20)
+"""How old a claim may be for a repeated run-now to be trusted to find its own run: Databricks keeps a token for about 24
+hours, and clocks differ. After that the runs are searched first."""
+
+CLOCKS_APART = timedelta(hours=2)
+"""How much later than now a claim may have been written, by a clock that is ahead. 20 hours and these two stay below 24."""
 
 
 def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -49,7 +55,7 @@ def _opened(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         return Memory(State.LOOKED, record), Look(record)
     if plan.around:
         return around.resume(plan, record, record.claim)
-    return _resume(record, record.claim, now, entering=True)
+    return _resume(memory, record, record.claim, now, entering=True)
 
 
 def _told_again(memory: Memory, commit: Commit) -> Step:
@@ -76,14 +82,11 @@ def _lost(plan: Plan, memory: Memory, observation: Observation, now: datetime) -
     )
 
 
-def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = False) -> Step:
-    if claim.status is ClaimStatus.UNDECIDED:
-        raise ClaimUndecided(
-            f"nothing can tell whether {claim} of subscription {record.subscription!r} was processed by run "
-            f"{claim.run_id}; look at the target and resolve it: databricks-bridge claim resolve"
-        )
+def _resume(memory: Memory, record: Record, claim: Claim, now: datetime, *, entering: bool = False) -> Step:
     if claim.run_id is not None:
         return Memory(State.JUDGED, record), GetRun(claim.run_id)
+    if claim.status is ClaimStatus.UNDECIDED:
+        raise nothing_can_tell(record, claim)
     if all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
         record = claims.dropped(record, now)
         return Memory(State.RESTART, record), WriteRecord(record)
@@ -91,19 +94,34 @@ def _resume(record: Record, claim: Claim, now: datetime, *, entering: bool = Fal
         return Memory(State.WOKE, record), Pause(claim.not_before, "the last run of this claim never ran")
     if entering:
         return Memory(State.RECHECKED, record), Look(record)
-    return _start(record, claim, now)
+    return _start(memory, record, claim, now)
 
 
 def _undecided(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
-    record, claim = claim_of(memory)
-    return _resume(record, claim, now)
+    raise nothing_can_tell(*claim_of(memory))
 
 
-def _start(record: Record, claim: Claim, now: datetime) -> Step:
-    if timedelta(0) <= now - claim.created_at < TOKEN_TRUSTED:
+def _start(memory: Memory, record: Record, claim: Claim, now: datetime) -> Step:
+    if all(_trusted(claim, memory, now)):
         return Memory(State.STARTED, record), StartRun(claim)
     return Memory(State.FOUND, record), FindRun(claim)
+
+
+def _trusted(claim: Claim, memory: Memory, now: datetime) -> tuple[bool, ...]:
+    """Whether the claim's token is young enough, by each clock that is known: that of the workspace, and our own."""
+    clocks = (now,) if memory.service_now is None else (memory.service_now, now)
+    return tuple(-CLOCKS_APART <= one - claim.created_at < TOKEN_TRUSTED for one in clocks)
+
+
+def _found(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
+    """A claim whose token may be forgotten: its run is looked for more than once before another one is started."""
+    run_id = expect(observation, RunFound).run_id
+    record, claim = claim_of(memory)
+    if run_id is not None:
+        return Memory(State.ADOPTED, record), GetRun(run_id)
+    missing = None if any(_trusted(claim, memory, now)) else still_missing(memory, None, now)
+    return missing or (Memory(State.STARTED, record), StartRun(claim))
 
 
 def _rechecked(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
@@ -111,7 +129,7 @@ def _rechecked(plan: Plan, memory: Memory, observation: Observation, now: dateti
     record, claim = claim_of(memory)
     changed = pending.identity_changes(claim.ranges, expect(observation, Looked).findings)
     if not changed:
-        return _start(record, claim, now)
+        return _start(memory, record, claim, now)
     return Memory(State.VOIDABLE, record, why=changed), FindRun(claim)
 
 
@@ -120,6 +138,9 @@ def _voidable(plan: Plan, memory: Memory, observation: Observation, now: datetim
     record, _ = claim_of(memory)
     if run_id is not None:
         return Memory(State.ADOPTED, record), GetRun(run_id)
+    missing = still_missing(memory, None, now)
+    if missing:
+        return missing
     record = claims.voided(record, memory.why, now)
     return Memory(State.RESTART, record), WriteRecord(record)
 
@@ -150,7 +171,7 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
     claimed_at = memory.record.last_claimed_at if memory.record else None
     decision = decide(policy, pending.changes_of(ranges, findings, now), claimed_at, now)
     if not isinstance(decision, Hold):
-        record = claims.claimed(plan, memory.record, settled, ranges, now)
+        record = claims.claimed(plan, memory.record, settled, ranges, now, memory.service_now)
         return Memory(State.CLAIMED, record), WriteRecord(record)
     # Cleared by a person, with nothing pending now: what this task committed before is still its result.
     earlier = None if plan.around or not all(one.empty for one in ranges) else commit_of(memory.record, plan.task)
@@ -175,7 +196,7 @@ def _recorded(plan: Plan, memory: Memory, observation: Observation, now: datetim
 def _claimed(plan: Plan, memory: Memory, observation: Observation, now: datetime) -> Step:
     expect(observation, RecordWritten)
     record, claim = claim_of(memory)
-    return around.hand_out(record, claim) if plan.around else _resume(record, claim, now)
+    return around.hand_out(record, claim) if plan.around else _resume(memory, record, claim, now)
 
 
 STATES: Mapping[State, Continuation] = {
@@ -184,6 +205,7 @@ STATES: Mapping[State, Continuation] = {
     State.LOST: _lost,
     State.UNDECIDED: _undecided,
     State.RECHECKED: _rechecked,
+    State.FOUND: _found,
     State.VOIDABLE: _voidable,
     State.RESTART: _restart,
     State.WOKE: _woke,

@@ -9,6 +9,7 @@ import secrets
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -59,7 +60,8 @@ class Gate:
     """ASGI middleware: no request but those to OPEN_PATHS and OPEN_PREFIXES passes without a token of this workspace.
 
     Pages for browsers, `is_page`, have a sign-in of their own, which is good for nothing else.
-    Every answer carries the workspace's id, where the official SDK looks for it, and says that it is not Databricks.
+    Every answer carries the workspace's id, where the official SDK looks for it, says that it is not Databricks, and has
+    the time of the deployment's clock.
     """
 
     def __init__(self, app: ASGIApp, workspace: Workspace, is_page: Callable[[str], bool]) -> None:
@@ -78,7 +80,8 @@ class Gate:
 
         async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *self._marks]
+                date = formatdate(self._workspace.now(), usegmt=True).encode()
+                message["headers"] = [*message.get("headers", ()), *self._marks, (b"date", date)]
             await send(message)
 
         path: str = scope["path"]
