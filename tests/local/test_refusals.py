@@ -51,8 +51,13 @@ def test_task_kinds_that_are_not_run_are_refused_in_these_words(http: httpx.Clie
 
 
 def test_settings_that_are_not_followed_are_refused_in_these_words(http: httpx.Client) -> None:
+    http.post("/api/2.1/unity-catalog/catalogs", json={"name": "main"}).raise_for_status()
     for entry in of(Area.SETTING):
         call, body = entry.example
-        answer = http.post(f"/api/2.2/jobs/{call}", json=body)
+        method, path = {
+            "PATCH": ("PATCH", "/api/2.1/unity-catalog/catalogs/main"),
+            "PUT permissions": ("PUT", "/api/2.0/permissions/clusters/1"),
+        }.get(call, ("POST", f"/api/2.2/jobs/{call}"))
+        answer = http.request(method, path, json=body)
         assert 400 <= answer.status_code < 500, (entry.name, answer.text)
         assert entry.words in answer.json()["message"], entry.name

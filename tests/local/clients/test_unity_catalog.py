@@ -91,17 +91,85 @@ def test_a_revoked_privilege_is_missed_everywhere(
     assert ops.tables.get(NAME).table_id == table_id
 
 
-def test_the_user_can_give_its_own_privileges_away(ops: Any) -> None:
+def test_an_owner_needs_no_grant_and_can_give_its_ownership_away(ops: Any) -> None:
     from databricks.sdk.errors import PermissionDenied
     from databricks.sdk.service.catalog import PermissionsChange, Privilege
 
-    change = PermissionsChange(principal="local-workspace", remove=[Privilege.SELECT])
-    ops.grants.update("catalog", "main", changes=[change])
+    def change(securable: str, name: str, **what: list[Privilege]) -> None:
+        ops.grants.update(securable, name, changes=[PermissionsChange(principal="local-workspace", **what)])
+
+    assert granted(ops.grants.get("catalog", "main")) == {}
+    change("catalog", "main", remove=[Privilege.ALL_PRIVILEGES])
+    assert ops.tables.get(NAME).owner == "local-workspace"
+
+    assert ops.catalogs.update("main", owner="bob").owner == "bob"
+    with pytest.raises(PermissionDenied, match="USE CATALOG on Catalog 'main'"):
+        ops.tables.get(NAME)
+    change("catalog", "main", add=[Privilege.USE_CATALOG])
+    assert ops.schemas.update("main.silver", owner="bob").owner == "bob"
+    with pytest.raises(PermissionDenied, match="USE SCHEMA on Schema"):
+        ops.tables.get(NAME)
+    change("schema", "main.silver", add=[Privilege.USE_SCHEMA])
+    assert ops.tables.get(NAME).name == "flights"  # its own
+    ops.tables.update(NAME, owner="bob")
     with pytest.raises(PermissionDenied, match="SELECT on Table"):
         ops.tables.get(NAME)
-    change = PermissionsChange(principal="local-workspace", add=[Privilege.SELECT])
-    ops.grants.update("table", NAME, changes=[change])
-    assert ops.tables.get(NAME).name == "flights"
+    change("table", NAME, add=[Privilege.SELECT])
+    assert ops.tables.get(NAME).owner == "bob"
+
+
+@pytest.mark.parametrize("add", [[], ["SELECT"]])
+def test_all_privileges_removed_are_all_that_a_principal_has(ops: Any, add: list[str]) -> None:
+    from databricks.sdk.service.catalog import PermissionsChange, Privilege
+
+    for securable, name in (("catalog", "main"), ("schema", "main.silver"), ("table", NAME)):
+        for principal in ("bob", "ann"):
+            given = [Privilege.MODIFY, Privilege.USE_SCHEMA, Privilege.ALL_PRIVILEGES]
+            ops.grants.update(securable, name, changes=[PermissionsChange(principal=principal, add=given)])
+        change = PermissionsChange(
+            principal="bob", remove=[Privilege.ALL_PRIVILEGES], add=[Privilege(one) for one in add]
+        )
+        after = granted(ops.grants.update(securable, name, changes=[change]))
+        assert after.get("bob", set()) == set(add)
+        assert after["ann"] == {"MODIFY", "USE_SCHEMA", "ALL_PRIVILEGES"}
+        assert granted(ops.grants.get(securable, name)) == after
+
+
+def test_catalogs_schemas_and_volumes_are_changed(ops: Any) -> None:
+    from databricks.sdk.service.catalog import VolumeType
+
+    ops.volumes.create("main", "silver", "v", VolumeType.MANAGED, comment="one")
+    for things, name in ((ops.catalogs, "main"), (ops.schemas, "main.silver"), (ops.volumes, "main.silver.v")):
+        read = things.read if things is ops.volumes else things.get
+        before = read(name)
+        changed = things.update(name, comment="two")
+        assert (changed.comment, changed.created_at) == ("two", before.created_at)
+        assert things.update(name, owner="bob").comment == "two"
+        assert (read(name).comment, read(name).owner) == ("two", "bob")
+        assert read(name).updated_at >= before.created_at
+    assert ops.catalogs.update("main", properties={"a": "b"}).properties == {"a": "b"}
+    assert ops.schemas.get("main.silver").properties is None
+    assert {schema.name: schema.owner for schema in ops.schemas.list("main")}["silver"] == "bob"
+
+
+def test_a_table_made_again_is_owned_by_who_made_it(deployment: Deployment, ops: Any) -> None:
+    from deltalake import write_deltalake
+    from pyarrow import table as rows
+
+    ops.tables.update(NAME, owner="bob")
+    ops.tables.delete(NAME)
+    write_deltalake(str(deployment.layout.table_path("shared", NAME)), rows({"n": [1]}))
+    assert ops.tables.get(NAME).owner == "local-workspace"
+
+
+@pytest.mark.parametrize(
+    "name", ["catalogs/none", "schemas/main.none", "volumes/main.silver.none", "tables/main.silver.x"]
+)
+def test_what_is_not_there_is_not_changed(ops: Any, name: str) -> None:
+    from databricks.sdk.errors import NotFound
+
+    with pytest.raises(NotFound, match="does not exist"):
+        ops.api_client.do("PATCH", f"/api/2.1/unity-catalog/{name}", body={"owner": "bob"})
 
 
 def test_grants_that_are_refused(ops: Any) -> None:
@@ -112,7 +180,7 @@ def test_grants_that_are_refused(ops: Any) -> None:
     with pytest.raises(BadRequest, match="not on 'metastore'"):
         ops.grants.get("metastore", "x")
     body = {"changes": [{"principal": "a", "add": ["EAT"]}]}
-    with pytest.raises(BadRequest, match="EAT is not applicable"):
+    with pytest.raises(BadRequest, match="'EAT'; it is one of"):
         ops.api_client.do("PATCH", f"/api/2.1/unity-catalog/permissions/table/{NAME}", body=body)
 
 

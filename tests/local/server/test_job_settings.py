@@ -249,7 +249,7 @@ def test_the_old_name_of_table_updates_is_taken_in_a_list_too() -> None:
     (start,) = completed({"triggers": [{"table": {"table_names": ["a.b.c"]}}]})["triggers"]
     assert start == {
         "pause_status": "UNPAUSED",
-        "table_update": {"table_names": ["a.b.c"], "condition": "ANY_UPDATED"},
+        "table_update": {"table_names": ["a.b.c"]},
     }
 
 

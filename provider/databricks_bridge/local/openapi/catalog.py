@@ -7,6 +7,7 @@ from typing import Any
 
 from databricks_bridge.local.openapi.known import Known
 from databricks_bridge.local.openapi.model import (
+    Example,
     Operation,
     Operations,
     anything,
@@ -65,6 +66,7 @@ def _containers() -> Operations:
             example=lambda known: {"name": _MADE, "comment": "made by an example"},
         ),
         ("GET", "catalogs/{name}"): Operation("One catalog", answer=ref("Securable"), example=catalog),
+        ("PATCH", "catalogs/{name}"): _changed("catalog", catalog),
         ("DELETE", "catalogs/{name}"): Operation(
             "Delete a catalog", query=force, answer=anything(), example=lambda known: {"name": _MADE, "force": True}
         ),
@@ -83,6 +85,7 @@ def _containers() -> Operations:
             example=lambda known: {"name": _MADE, "catalog_name": known.catalog},
         ),
         ("GET", "schemas/{name}"): Operation("One schema", answer=ref("Securable"), example=schema),
+        ("PATCH", "schemas/{name}"): _changed("schema", schema),
         ("DELETE", "schemas/{name}"): Operation(
             "Delete a schema", query=force, answer=anything(), example=lambda known: {**schema(known), "force": True}
         ),
@@ -101,8 +104,18 @@ def _containers() -> Operations:
             example=lambda known: {"name": _MADE, **_schema_of_volumes(known), "volume_type": "MANAGED"},
         ),
         ("GET", "volumes/{name}"): Operation("One volume", answer=ref("Securable"), example=volume),
+        ("PATCH", "volumes/{name}"): _changed("volume", volume),
         ("DELETE", "volumes/{name}"): Operation("Delete a volume", answer=anything(), example=volume),
     }
+
+
+def _changed(kind: str, named: Example) -> Operation:
+    return Operation(
+        f"Change the comment, owner or properties of a {kind}",
+        body={"comment": text(), "owner": text(minLength=1)},
+        answer=ref("Securable"),
+        example=lambda known: {**named(known), "comment": "changed by an example"},
+    )
 
 
 def _schema_of_volumes(known: Known) -> dict[str, Any]:
@@ -140,6 +153,12 @@ def _tables() -> Operations:
             query={"include_manifest_capabilities": flag(), "include_delta_metadata": flag()},
             answer=ref("Securable"),
             example=named,
+        ),
+        ("PATCH", "tables/{name}"): Operation(
+            "Change the owner of a table",
+            body={"owner": text(minLength=1)},
+            answer=anything(),
+            example=lambda known: {**named(known), "owner": known.user},
         ),
         ("GET", "tables/{name}/exists"): Operation(
             "Whether there is such a table", answer=fields("table_exists", table_exists=flag()), example=named

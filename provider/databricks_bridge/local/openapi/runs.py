@@ -32,7 +32,7 @@ def operations() -> Operations:
 
 
 def _starting() -> Operations:
-    started = fields("run_id", run_id=whole(1), number_in_job=whole(1))
+    started = fields(run_id=whole(1), number_in_job=whole(1))  # empty for a continuous job
     return {
         ("POST", "run-now"): Operation(
             "Start a run of a job",

@@ -29,6 +29,7 @@ from databricks_bridge.local.runs.admission import Order, max_concurrent_runs, q
 from databricks_bridge.local.runs.starts import starts
 from databricks_bridge.local.runs.trigger_test import looked_at
 from databricks_bridge.local.server.errors import InvalidParameterValue, ResourceDoesNotExist
+from databricks_bridge.local.server.job_names import run_as_name
 from databricks_bridge.local.server.trigger_limits import refuse_what_cannot_be_watched
 from databricks_bridge.local.server.unity_catalog_grants import missing_privilege
 from databricks_bridge.local.store import Job
@@ -66,7 +67,11 @@ async def resume(asked: Asked) -> Goto:
 async def test_trigger(asked: Asked) -> Page:
     """`POST /local/jobs/{job_id}/test-trigger`: what each trigger would do now. It starts nothing."""
     job = _existing(asked)
-    answers = await looked_at(asked.workspace, job, lambda *what: missing_privilege(asked.workspace, *what))
+    answers = await looked_at(
+        asked.workspace,
+        job,
+        lambda kind, name: missing_privilege(asked.workspace, kind, name, run_as_name(asked.workspace, job.settings)),
+    )
     rows = [
         [
             text(number),

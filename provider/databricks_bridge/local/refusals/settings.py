@@ -36,6 +36,11 @@ def _sql(**body: Any) -> dict[str, Any]:
 REFUSALS = refusals(
     Area.SETTING,
     {
+        "permissions": (
+            "The local workspace keeps the permissions of jobs, directories, notebooks, files and repos",
+            "SDK",
+            ("PUT permissions", {"access_control_list": []}),
+        ),
         "git_source": (f"{HERE} runs no tasks from a Git repository (git_source)", "SDK", _job(git_source=_GIT)),
         "source: GIT": (
             f"{HERE} runs no task of source GIT",
@@ -104,5 +109,20 @@ REFUSALS = refusals(
             "SDK",
             _job({"task_key": "main", "run_job_task": {"job_id": 1, "pipeline_params": {"full_refresh": True}}}),
         ),
+        **{
+            f"Unity Catalog: {name}": (
+                f"{HERE} does not change {name} of what is in Unity Catalog",
+                "SDK",
+                ("PATCH", {name: value}),
+            )
+            for name, value in (
+                ("new_name", "other"),
+                ("managed_encryption_settings", {"azure_key_vault_key_id": "k"}),
+                ("custom_max_retention_hours", 24),
+                ("options", {"a": "b"}),
+                ("isolation_mode", "ISOLATED"),
+                ("enable_predictive_optimization", "DISABLE"),
+            )
+        },
     },
 )

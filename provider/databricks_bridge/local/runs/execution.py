@@ -96,7 +96,10 @@ async def _attempt(
     attempt = _start_attempt(means, workspace, run, progress, task, attempt)
     if not attempt.parent:
         await means.holds.stop(run.run_id, "after_start")
-    ended = await _performed(means, workspace, run, progress, task, attempt)
+    work = _performed(means, workspace, run, progress, task, attempt)
+    ended = await means.cancels.carry_out(attempt.run_id, work)
+    if ended.outcome is Outcome.CANCELED and "for_each_task" in task:
+        stop_iterations(means, run, attempt, ended.message)
     current = get_attempt(means.store, attempt.run_id)
     assert current is not None, f"task run {attempt.run_id} has no record"
     newest = end_attempt(means, run, task, current, ended)
@@ -118,7 +121,7 @@ async def _performed(
     try:
         return await within(limit if limit > 0 else None, work, means.sleep)
     except TimeoutError:
-        stop_iterations(means, run, attempt)
+        stop_iterations(means, run, attempt, "The for each task exceeded its timeout_seconds.")
         return Ended(Outcome.TIMEDOUT, f"The task exceeded its timeout_seconds ({task['timeout_seconds']}).")
     except Exception as error:
         log.exception("task run %s could not be run", attempt.run_id)

@@ -93,12 +93,11 @@ def _written(means: Means, run: Run, attempt: Attempt, task_key: str, start: int
         ]
 
 
-def stop_iterations(means: Means, run: Run, attempt: Attempt) -> None:
-    """End what a for each task left behind that ran out of time."""
+def stop_iterations(means: Means, run: Run, attempt: Attempt, message: str) -> None:
+    """End what a for each task left behind that ran out of time or was cancelled."""
     with means.store.transaction():
         for one in unfinished_attempts_of(means.store, run.run_id):
             if one.parent == attempt.run_id:
-                message = "The for each task exceeded its timeout_seconds."
                 put_attempt(means.store, one.ended(Outcome.CANCELED, message, means.now_ms()))
 
 

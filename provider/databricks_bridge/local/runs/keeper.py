@@ -24,7 +24,7 @@ from databricks_bridge.local.runs.means import (
     end_attempt,
     latest_attempts,
 )
-from databricks_bridge.local.runs.model import SLOT_PHASES, Outcome, Phase, Repair, Run
+from databricks_bridge.local.runs.model import SLOT_PHASES, Attempt, Outcome, Phase, Repair, Run
 from databricks_bridge.local.runs.plan import Conclude, task_of, upstream_keys
 from databricks_bridge.local.runs.records import get_run, put_attempt, put_run, runs_in, unfinished_attempts_of
 from databricks_bridge.local.runs.work import kind_of
@@ -132,6 +132,11 @@ class RunKeeper:
             return
         put_run(self.store, run.moved(Phase.TERMINATING))
         task.cancel()
+
+    def cancel_task(self, attempt: Attempt) -> None:
+        """Ask one task run to stop; the other tasks of its run go on. One that has ended stays as it is."""
+        if not self._closing and attempt.phase is not Phase.DONE:
+            self._means.cancels.ask(attempt.run_id)
 
     async def until_ended(self, run_id: int) -> Run:
         """Wait for the end of a run that exists; the run as it ended."""

@@ -51,6 +51,39 @@ class Turns:
             await asyncio.sleep(0)
 
 
+class Cancels:
+    """Task runs that a person cancels one by one, while the other tasks of their run go on."""
+
+    def __init__(self) -> None:
+        self._asked: set[int] = set()
+        self._under_way: dict[int, asyncio.Task[Ended]] = {}
+
+    def ask(self, attempt_id: int) -> None:
+        """Cancel the work of this attempt; where it has not begun, it ends when its turn comes."""
+        self._asked.add(attempt_id)
+        if work := self._under_way.get(attempt_id):
+            work.cancel()
+
+    async def carry_out(self, attempt_id: int, work: Coroutine[Any, Any, Ended]) -> Ended:
+        """The work of an attempt, or that it was cancelled. Cancelling the call itself cancels the work and raises."""
+        if attempt_id in self._asked:
+            work.close()
+            self._asked.discard(attempt_id)
+            return CANCELED
+        task = self._under_way[attempt_id] = asyncio.ensure_future(work)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if attempt_id in self._asked and not (current and current.cancelling()):
+                return CANCELED
+            await stop([task])
+            raise
+        finally:
+            self._asked.discard(attempt_id)
+            del self._under_way[attempt_id]
+
+
 @dataclass(frozen=True)
 class Means:
     """What running a run takes."""
@@ -64,6 +97,7 @@ class Means:
     before_run: BeforeRun
     children: Children
     turns: Turns = field(default_factory=Turns)
+    cancels: Cancels = field(default_factory=Cancels)
 
     def now_ms(self) -> int:
         return int(self.now() * 1000)
@@ -76,6 +110,9 @@ class Ended:
     outcome: Outcome
     message: str = ""
     changes: dict[str, Any] = field(default_factory=dict)
+
+
+CANCELED = Ended(Outcome.CANCELED, "Run cancelled.")
 
 
 async def within(seconds: float | None, work: Coroutine[Any, Any, T], sleep: Sleep) -> T:

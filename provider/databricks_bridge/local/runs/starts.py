@@ -26,6 +26,11 @@ def starts(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
+def is_running_by_itself(settings: Mapping[str, Any]) -> bool:
+    """Whether the job is continuous and not paused."""
+    return any("continuous" in start and not is_paused(start) for start in starts(settings))
+
+
 def is_paused(start: Mapping[str, Any]) -> bool:
     """Whether one element of `starts` is paused."""
     return start.get("pause_status") == "PAUSED"

@@ -8,6 +8,7 @@ from typing import Any
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.runs.starts import is_paused, starts
 from databricks_bridge.local.server import pages
+from databricks_bridge.local.server.job_names import run_as_name
 from databricks_bridge.local.store import Job
 from databricks_bridge.local.triggers.scheduler import kept_entries
 
@@ -19,15 +20,15 @@ _DETAIL_NAMES = {"table": "table_update"}
 def job_body(workspace: Workspace, job: Job, start: int) -> dict[str, Any]:
     """jobs/get: the arrays from element `start` on, a page of them, with the token of the next page."""
     arrays = [job.settings.get(name, []) for name in _ARRAYS]
-    return {**_base(workspace, job, _settings(job, start)), **pages.next_token("job", start, *arrays)}
+    return {**_base(workspace, job, _settings(workspace, job, start)), **pages.next_token("job", start, *arrays)}
 
 
 def listed_job(workspace: Workspace, job: Job, expand_tasks: bool) -> dict[str, Any]:
     """One item of jobs/list: without its arrays, or with the first page of each."""
     if not expand_tasks:
-        return _base(workspace, job, {n: v for n, v in _settings(job, 0).items() if n not in _ARRAYS})
+        return _base(workspace, job, {n: v for n, v in _settings(workspace, job, 0).items() if n not in _ARRAYS})
     more = any(len(job.settings.get(name, [])) > pages.PAGE for name in _ARRAYS)
-    return {**_base(workspace, job, _settings(job, 0)), "has_more": more}
+    return {**_base(workspace, job, _settings(workspace, job, 0)), "has_more": more}
 
 
 def trigger_state(job: Job, kept: Mapping[str, Any] | None, workspace: Workspace | None = None) -> dict[str, Any]:
@@ -72,18 +73,18 @@ def _with_deletions(workspace: Workspace, state: Mapping[str, Any]) -> dict[str,
 
 
 def _base(workspace: Workspace, job: Job, settings: Mapping[str, Any]) -> dict[str, Any]:
-    run_as = job.settings.get("run_as", {})
-    names = [run_as[key] for key in ("user_name", "service_principal_name", "group_name") if key in run_as]
     return {
         "job_id": job.job_id,
         "creator_user_name": workspace.user_name,
-        "run_as_user_name": names[0] if names else workspace.user_name,
+        "run_as_user_name": run_as_name(workspace, job.settings),
         "created_time": job.created_time,
         "settings": settings,
     }
 
 
-def _settings(job: Job, start: int) -> dict[str, Any]:
-    # run_as is written only; it is read as run_as_user_name.
-    settings = {name: value for name, value in job.settings.items() if name != "run_as"}
+def _settings(workspace: Workspace, job: Job, start: int) -> dict[str, Any]:
+    """With run_as, also where the job was given none, as the CLI's recordings of a real workspace have it."""
+    settings = {**job.settings, "run_as": job.settings.get("run_as") or {"user_name": workspace.user_name}}
+    if not settings.get("tasks"):
+        settings.pop("tasks", None)
     return {name: pages.page(value, start) if name in _ARRAYS else value for name, value in settings.items()}

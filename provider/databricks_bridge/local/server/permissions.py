@@ -1,17 +1,34 @@
-"""Permissions of jobs (Permissions API 2.0): kept and shown. There is one user here, who may do everything."""
+"""Permissions of jobs and of what is in the workspace (Permissions API 2.0): kept and shown.
+
+There is one user here, who may do everything, so they keep nobody from anything.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.refusals import Area, words
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, ResourceDoesNotExist
 from databricks_bridge.local.server.requests import Arguments, read
+from databricks_bridge.local.server.workspace_files_tree import Tree
 
-LEVELS = ("CAN_VIEW", "CAN_MANAGE_RUN", "CAN_MANAGE", "IS_OWNER")
+_OF_FILES = ("CAN_READ", "CAN_RUN", "CAN_EDIT", "CAN_MANAGE")
+LEVELS: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("CAN_VIEW", "CAN_MANAGE_RUN", "CAN_MANAGE", "IS_OWNER"),
+    "directories": _OF_FILES,
+    "notebooks": _OF_FILES,
+    "files": _OF_FILES,
+    "repos": _OF_FILES,
+}
+"""The kinds of objects that have permissions, and the levels that each has."""
+_OBJECT_TYPES = {"directories": ("DIRECTORY",), "notebooks": ("NOTEBOOK",), "files": ("FILE",), "repos": ("REPO",)}
+_NAMES = {"jobs": "job", "directories": "directory", "notebooks": "notebook", "files": "file", "repos": "repo"}
 _PRINCIPALS = ("user_name", "group_name", "service_principal_name")
 _FILE = "permissions.json"
 Body = dict[str, Any]
@@ -25,40 +42,46 @@ def router(workspace: Workspace) -> APIRouter:
 
     @routes.get("/{kind}/{object_id}")
     async def get(kind: str, object_id: str) -> Body:
-        job = _job(workspace, kind, object_id)
-        return _shown(job, _kept(workspace).get(job) or _owner(workspace))
+        key = await run_in_threadpool(_existing, workspace, kind, object_id)
+        return _shown(kind, object_id, _kept(workspace).get(key) or _default(workspace, kind))
 
     @routes.put("/{kind}/{object_id}")
     async def put(kind: str, object_id: str, request: Request) -> Body:
-        job = _job(workspace, kind, object_id)
-        return _changed(workspace, job, {}, await read(request, "PUT access"))
+        key = await run_in_threadpool(_existing, workspace, kind, object_id)
+        return _changed(workspace, kind, key, {}, await read(request, "PUT access"))
 
     @routes.patch("/{kind}/{object_id}")
     async def patch(kind: str, object_id: str, request: Request) -> Body:
-        job = _job(workspace, kind, object_id)
-        return _changed(
-            workspace, job, _kept(workspace).get(job) or _owner(workspace), await read(request, "PUT access")
-        )
+        key = await run_in_threadpool(_existing, workspace, kind, object_id)
+        before = _kept(workspace).get(key) or _default(workspace, kind)
+        return _changed(workspace, kind, key, before, await read(request, "PUT access"))
 
     @routes.get("/{kind}/{object_id}/permissionLevels")
     async def levels(kind: str, object_id: str) -> Body:
-        _job(workspace, kind, object_id)
-        return {"permission_levels": [{"permission_level": level} for level in LEVELS]}
+        await run_in_threadpool(_existing, workspace, kind, object_id)
+        return {"permission_levels": [{"permission_level": level} for level in LEVELS[kind]]}
 
     return routes
 
 
-def _job(workspace: Workspace, kind: str, object_id: str) -> str:
-    if kind != "jobs":
-        raise FeatureDisabled(f"The local workspace keeps the permissions of jobs, not of {kind}.")
-    job_id = Arguments({"job_id": object_id}).integer("job_id")
-    if workspace.store.job(job_id, workspace.name) is None:
-        raise ResourceDoesNotExist(f"Job {job_id} does not exist.")
-    return str(job_id)
+def _existing(workspace: Workspace, kind: str, object_id: str) -> str:
+    """The key under which the permissions of an object are kept. Raises FeatureDisabled, ResourceDoesNotExist."""
+    if kind not in LEVELS:
+        raise FeatureDisabled(f"{words(Area.SETTING, 'permissions')}, not of {kind}.")
+    number = Arguments({"object_id": object_id}).integer("object_id")
+    if kind == "jobs":
+        if workspace.store.job(number, workspace.name) is None:
+            raise ResourceDoesNotExist(f"Job {number} does not exist.")
+        return str(number)
+    found = Tree(workspace.layout.workspace_files(workspace.name)).by_number(number)
+    if found is None or found["object_type"] not in _OBJECT_TYPES[kind]:
+        raise ResourceDoesNotExist(f"{kind}: there is no object with the id {number} in the workspace.")
+    return f"{kind}/{number}"
 
 
-def given_access(items: Any) -> Given:
+def given_access(items: Any, kind: str = "jobs") -> Given:
     """An `access_control_list`, checked. Raises InvalidParameterValue."""
+    levels = LEVELS[kind]
     items = items or []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise InvalidParameterValue("access_control_list must be a list of objects")
@@ -67,9 +90,9 @@ def given_access(items: Any) -> Given:
         one = Arguments(item)
         named = [f"{kind}:{name}" for kind in _PRINCIPALS if (name := one.text(kind))]
         level = one.text("permission_level")
-        if len(named) != 1 or level not in LEVELS:
+        if len(named) != 1 or level not in levels:
             raise InvalidParameterValue(
-                f"each entry needs one of {', '.join(_PRINCIPALS)} and a permission_level of {', '.join(LEVELS)}"
+                f"each entry needs one of {', '.join(_PRINCIPALS)} and a permission_level of {', '.join(levels)}"
             )
         given[named[0]] = [level]
     owners = _owners(given)
@@ -80,14 +103,14 @@ def given_access(items: Any) -> Given:
     return given
 
 
-def keep_access(workspace: Workspace, job: str, before: Given, given: Given) -> Given:
-    """Keep `given` on top of `before`; what the job has then. An owner in `given` takes the place of the one before."""
+def keep_access(workspace: Workspace, key: str, before: Given, given: Given) -> Given:
+    """Keep `given` on top of `before`; what the object has then. An owner in `given` takes the place of the one before."""
     if _owners(given):
         before = {principal: levels for principal, levels in before.items() if "IS_OWNER" not in levels}
     after = {**before, **given}
-    if not _owners(after):
+    if "/" not in key and not _owners(after):
         after |= _owner(workspace)
-    kept = {**_kept(workspace), job: after}
+    kept = {**_kept(workspace), key: after}
     file = workspace.layout.workspace_files(workspace.name).with_name(_FILE)
     draft = file.with_suffix(".writing")
     draft.write_text(json.dumps(kept))
@@ -95,9 +118,9 @@ def keep_access(workspace: Workspace, job: str, before: Given, given: Given) -> 
     return after
 
 
-def _changed(workspace: Workspace, job: str, before: Given, given: Arguments) -> Body:
-    access = given_access(given.values.get("access_control_list"))
-    return _shown(job, keep_access(workspace, job, before, access))
+def _changed(workspace: Workspace, kind: str, key: str, before: Given, given: Arguments) -> Body:
+    access = given_access(given.values.get("access_control_list"), kind)
+    return _shown(kind, key.rpartition("/")[2], keep_access(workspace, key, before, access))
 
 
 def _owners(given: Given) -> list[str]:
@@ -108,6 +131,11 @@ def _owner(workspace: Workspace) -> Given:
     return {f"user_name:{workspace.user_name}": ["IS_OWNER"]}
 
 
+def _default(workspace: Workspace, kind: str) -> Given:
+    """What nobody has changed: a job has an owner, all else is managed by the user who made it."""
+    return _owner(workspace) if kind == "jobs" else {f"user_name:{workspace.user_name}": ["CAN_MANAGE"]}
+
+
 def _kept(workspace: Workspace) -> dict[str, Given]:
     try:
         return dict(json.loads(workspace.layout.workspace_files(workspace.name).with_name(_FILE).read_text()))
@@ -115,10 +143,18 @@ def _kept(workspace: Workspace) -> dict[str, Given]:
         return {}
 
 
-def _shown(job: str, given: Given) -> Body:
-    entries = []
+def _shown(kind: str, object_id: str, given: Given) -> Body:
+    """With the admins, who manage everything by inheritance, as on Databricks."""
+    entries: list[Body] = []
     for principal, levels in given.items():
-        kind, _, name = principal.partition(":")
-        permissions = [{"permission_level": level, "inherited": False} for level in levels]
-        entries.append({kind: name, "display_name": name, "all_permissions": permissions})
-    return {"object_id": f"/jobs/{job}", "object_type": "job", "access_control_list": entries}
+        which, _, name = principal.partition(":")
+        permissions: list[Body] = [{"permission_level": level, "inherited": False} for level in levels]
+        shown = {} if which == "group_name" else {"display_name": name}
+        entries.append({which: name, **shown, "all_permissions": permissions})
+    inherited = {"permission_level": "CAN_MANAGE", "inherited": True, "inherited_from_object": [f"/{kind}/"]}
+    admins = next((entry for entry in entries if entry.get("group_name") == "admins"), None)
+    if admins is None:
+        entries.append({"group_name": "admins", "all_permissions": [inherited]})
+    else:
+        admins["all_permissions"].append(inherited)
+    return {"object_id": f"/{kind}/{object_id}", "object_type": _NAMES[kind], "access_control_list": entries}

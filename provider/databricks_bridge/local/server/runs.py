@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -18,12 +19,14 @@ from databricks_bridge.local.runs.plan import downstream_keys, only_tasks
 from databricks_bridge.local.runs.records import (
     ACTIVE,
     RunFilter,
+    get_attempt,
     get_run,
     keep_token,
     list_runs,
     remove_run,
     run_of_token,
 )
+from databricks_bridge.local.runs.starts import is_running_by_itself
 from databricks_bridge.local.runs.work import KINDS
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
 from databricks_bridge.local.server.job_names import refuse_names_of_nothing
@@ -106,8 +109,23 @@ def _run_now(workspace: Workspace, given: Arguments) -> dict[str, Any]:
         python_params=_python_params(job, given),
         queue=_queue(given),
     )
+    if is_running_by_itself(job.settings):
+        _restart(workspace, job, given.text("idempotency_token"), order)
+        return {}
     run_id = _create_once(workspace, given.text("idempotency_token"), order)
     return {"run_id": run_id, "number_in_job": run_id}
+
+
+def _restart(workspace: Workspace, job: Job, token: str | None, order: Order) -> None:
+    """Run-now of a continuous job that is not paused: its active run is cancelled, and the new one follows it."""
+    if token is not None and run_of_token(workspace.store, workspace.name, token) is not None:
+        return  # the same request again
+    active = list_runs(workspace.store, workspace.name, RunFilter(job_id=job.job_id, active=True), None, -1)
+    made = _create_once(workspace, token, replace(order, trigger="CONTINUOUS_RESTART", queue=True))
+    # Queued ones first (they are the newest), so that ending the active one does not start them.
+    for run in active:
+        if run.run_id != made:
+            workspace.runs.cancel(run.run_id)
 
 
 def _only(job: Job, given: Arguments) -> Mapping[str, Any]:
@@ -151,7 +169,13 @@ def _submit(workspace: Workspace, given: Arguments) -> dict[str, Any]:
 
 
 def _cancel(workspace: Workspace, given: Arguments) -> dict[str, Any]:
-    workspace.runs.cancel(existing_run(workspace, given.integer("run_id")).run_id)
+    run_id = given.integer("run_id")
+    attempt = get_attempt(workspace.store, run_id)
+    if attempt is None:
+        workspace.runs.cancel(existing_run(workspace, run_id).run_id)
+    else:
+        existing_run(workspace, attempt.job_run_id)
+        workspace.runs.cancel_task(attempt)
     return {}
 
 
@@ -203,6 +227,8 @@ def _keys_to_repair(workspace: Workspace, given: Arguments, run: Run) -> set[str
     if bool(named) == all_failed:
         raise InvalidParameterValue("runs/repair needs either rerun_tasks or rerun_all_failed_tasks")
     latest = latest_attempts(workspace.store, run)
+    if twice := sorted({key for key in named if named.count(key) > 1}):
+        raise InvalidParameterValue(f"rerun_tasks names {', '.join(twice)} more than once")
     if unknown := set(named) - latest.keys():
         raise InvalidParameterValue(f"Run {run.run_id} has no task {', '.join(sorted(unknown))}")
     keys = set(named)

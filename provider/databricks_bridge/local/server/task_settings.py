@@ -92,7 +92,8 @@ def _checked_task(
     else:
         checked = _BODIES[kind](key, given, check_text)
     refuse_of_task(task)
-    return {**task, "run_if": run_if, kind: checked}
+    defaults = {"timeout_seconds": 0, "email_notifications": {}}
+    return {**defaults, **task, "run_if": run_if, kind: checked}
 
 
 def _check_upstream(task: Settings, keys: frozenset[str]) -> None:

@@ -74,7 +74,9 @@ def _of_one_kind(start: dict[str, Any], name: str, kinds: tuple[str, ...]) -> di
     kind = "table_update" if given == ["table"] else given[0]
     body = dict(_object(start.pop(given[0]), f"{name}.{given[0]}"))
     for timer in TIMERS:
-        if (value := body.get(timer)) is not None:
+        if (value := body.get(timer)) == 0 and not isinstance(value, bool):
+            del body[timer]  # as protobuf has it, a zero is not given
+        elif value is not None:
             _seconds(value, f"{name}.{kind}.{timer}")
     start[kind] = _BODIES[kind](body)
     return start
@@ -104,9 +106,11 @@ def _table_update(body: dict[str, Any]) -> dict[str, Any]:
     names = body.get("table_names")
     if not isinstance(names, list) or not names or not all(_is_full_name(name, 3, 3) for name in names):
         raise InvalidParameterValue(f"trigger.table_update.table_names must list catalog.schema.table, not {names!r}")
-    condition = body.setdefault("condition", "ANY_UPDATED")
+    condition = body.get("condition", "ANY_UPDATED")
     if condition not in ("ANY_UPDATED", "ALL_UPDATED"):
         raise InvalidParameterValue(f"trigger.table_update.condition is {condition!r}; use ANY_UPDATED or ALL_UPDATED")
+    if condition == "ANY_UPDATED":
+        body.pop("condition", None)  # jobs/get does not show what is the default, as Databricks' own does not
     return body
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.server import unity_catalog_changes as changes
 from databricks_bridge.local.server import unity_catalog_containers as containers
 from databricks_bridge.local.server import unity_catalog_credentials as credentials
 from databricks_bridge.local.server import unity_catalog_shares as shares
@@ -42,6 +43,10 @@ _COLLECTIONS: dict[tuple[str, str], Collection] = {
 _ITEMS: dict[tuple[str, str], Item] = {
     ("GET", "catalogs/{name}"): containers.get_catalog,
     ("DELETE", "catalogs/{name}"): containers.delete_catalog,
+    ("PATCH", "catalogs/{name}"): changes.change_catalog,
+    ("PATCH", "schemas/{name}"): changes.change_schema,
+    ("PATCH", "volumes/{name}"): changes.change_volume,
+    ("PATCH", "tables/{name}"): changes.change_table,
     ("GET", "schemas/{name}"): containers.get_schema,
     ("DELETE", "schemas/{name}"): containers.delete_schema,
     ("GET", "volumes/{name}"): containers.get_volume,

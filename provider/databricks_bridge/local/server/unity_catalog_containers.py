@@ -222,10 +222,10 @@ def _common(workspace: Workspace, known: Body) -> Body:
     optional = {key: known[key] for key in ("comment", "properties") if known.get(key)}
     return {
         "metastore_id": workspace.metastore_id,
-        "owner": workspace.user_name,
+        "owner": known.get("owner", workspace.user_name),
         "created_at": known["created_at"],
         "created_by": workspace.user_name,
-        "updated_at": known["created_at"],
+        "updated_at": known.get("updated_at", known["created_at"]),
         "updated_by": workspace.user_name,
         **optional,
     }

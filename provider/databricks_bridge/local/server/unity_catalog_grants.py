@@ -1,7 +1,8 @@
 """Grants and effective permissions (Unity Catalog API 2.1), and what the one user of a workspace may read.
 
-The user is granted everything on each catalog until somebody changes that; what others are granted is kept and shown, and
-nobody is there to use it. A fault `revoke` takes a privilege away from the user without a trace in the grants.
+An owner has every right on what it owns and on all below it, without a grant, as on Databricks; the user owns all that it
+makes, until it gives the ownership to somebody else. What is granted counts for whom a job runs as. A fault `revoke` takes a
+privilege away from the user without a trace in the grants.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from databricks_bridge.local.server.errors import InvalidParameterValue, Permiss
 from databricks_bridge.local.server.requests import Arguments, read
 from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
+from databricks_bridge.local.server.unity_catalog_owners import explicit_owner
 from databricks_bridge.local.triggers.commits import table_exists, view_file
 
 KINDS = {"catalog": 1, "schema": 2, "table": 3, "volume": 3}
@@ -127,7 +129,8 @@ def _update(workspace: Workspace, given: Arguments, kind: str, name: str) -> Bod
                 raise InvalidParameterValue("Missing required field: principal")
             if unknown := sorted({*add, *remove} - _KNOWN):
                 raise InvalidParameterValue(f"Privilege {', '.join(unknown)} is not applicable to this entity.")
-            kept = [privilege for privilege in there.get(principal, []) if privilege not in remove]
+            gone = _KNOWN if "ALL_PRIVILEGES" in remove else {*remove}
+            kept = [privilege for privilege in there.get(principal, []) if privilege not in gone]
             there[principal] = kept + [privilege for privilege in add if privilege not in kept]
         granted[f"{kind} {name}"] = there
         _keep(_file(workspace), granted)
@@ -140,7 +143,11 @@ def _effective(workspace: Workspace, given: Arguments, kind: str, name: str) -> 
     found: dict[str, list[Body]] = {}
     for above, full_name in _lineage(kind, name):
         inherited = {} if above == kind else {"inherited_from_type": above.upper(), "inherited_from_name": full_name}
-        for principal, privileges in _on(workspace, granted, above, full_name).items():
+        held = dict(_on(workspace, granted, above, full_name))
+        owner = explicit_owner(workspace, above, full_name) or (workspace.user_name if above == "catalog" else None)
+        if owner is not None:
+            held[owner] = [*dict.fromkeys([*held.get(owner, ()), *USER_PRIVILEGES])]
+        for principal, privileges in held.items():
             left = [one for one in privileges if not _is_revoked(workspace, principal, one, kind, name)]
             found.setdefault(principal, []).extend({"privilege": one, **inherited} for one in left)
     return {
@@ -156,6 +163,8 @@ def _privileges_on(workspace: Workspace, granted: Grants, kind: str, name: str, 
     held: set[str] = set()
     for above, full_name in _lineage(kind, name):
         held.update(_on(workspace, granted, above, full_name).get(principal, ()))
+        if principal == (explicit_owner(workspace, above, full_name) or workspace.user_name):
+            held.update(USER_PRIVILEGES)
     if "ALL_PRIVILEGES" in held:
         held.update(USER_PRIVILEGES)
     return {one for one in held if not _is_revoked(workspace, principal, one, kind, name)}
@@ -175,9 +184,8 @@ def _lineage(kind: str, name: str) -> list[tuple[str, str]]:
 
 
 def _on(workspace: Workspace, granted: Grants, kind: str, name: str) -> Mapping[str, list[str]]:
-    """What has been granted on the securable itself. A catalog that nobody has changed is all the user's."""
-    default = {workspace.user_name: list(USER_PRIVILEGES)} if kind == "catalog" else {}
-    return granted.get(f"{kind} {name}", default)
+    """What has been granted on the securable itself. Its owner needs no grant."""
+    return granted.get(f"{kind} {name}", {})
 
 
 def _assignments(granted: Mapping[str, list[str]], principal: str | None) -> Body:

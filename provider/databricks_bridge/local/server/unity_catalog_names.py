@@ -129,6 +129,11 @@ def volume_card(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.card.json")
 
 
+def table_card(folder: Path) -> Path:
+    """Where a table's card is kept: beside it, so that the folder holds nothing but the table."""
+    return folder.with_name(f".{folder.name}.table.card.json")
+
+
 def remove_tree(folder: Path) -> None:
     """Remove a folder so that nobody sees half of it: first out of sight, then file by file."""
     hidden = folder.with_name(f".removed-{uuid.uuid4()}")

@@ -15,6 +15,7 @@ from databricks_bridge.local.server.requests import Arguments
 from databricks_bridge.local.server.unity_catalog_columns import columns
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
 from databricks_bridge.local.server.unity_catalog_grants import require_select
+from databricks_bridge.local.server.unity_catalog_owners import explicit_owner
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 from databricks_bridge.local.triggers.commits import (
     commit_name,
@@ -218,7 +219,7 @@ def _named(workspace: Workspace, catalog: str, schema: str, name: str) -> Body:
         "catalog_name": catalog,
         "schema_name": schema,
         "metastore_id": workspace.metastore_id,
-        "owner": workspace.user_name,
+        "owner": explicit_owner(workspace, "table", f"{catalog}.{schema}.{name}") or workspace.user_name,
     }
 
 

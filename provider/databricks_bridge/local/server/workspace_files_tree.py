@@ -68,6 +68,13 @@ class Tree:
         """Raises ResourceDoesNotExist."""
         return self._info(self._existing(path))
 
+    def by_number(self, number: int) -> dict[str, Any] | None:
+        """The object with this id, or None. An id does not tell its path, so all are looked at."""
+        for file in (self.root, *self.root.rglob("*")):
+            if file.exists() and is_inside(file, self.root) and (info := self._info(file))["object_id"] == number:
+                return info
+        return None
+
     def listing(self, path: str) -> list[dict[str, Any]]:
         """The objects in a directory, or the object itself. Raises ResourceDoesNotExist."""
         found = self._existing(path)
