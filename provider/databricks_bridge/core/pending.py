@@ -28,7 +28,8 @@ class TableFinding:
     """A look at a table. `position` is its newest version, None while it has no commit.
 
     `data_version` is the newest version after the watermark whose commit carries data, None when none does.
-    `changed_at` is the store's own time of the newest commit. `known_fingerprint` is that of the watermark's own commit
+    `changed_at` is the store's own time of the newest commit with data, where there is one after the watermark, else of the newest
+    commit. `ageing` says until when what is new can be read, where that is soon. `known_fingerprint` is that of the watermark's own commit
     as the log has it now, None where that was not read. `gap` says why what is new cannot be read any more; None where it can,
     or where nobody asked. `reader_version` is the version that the reader under `read_as` is at, -1 for none yet; None where it
     was not asked.
@@ -40,6 +41,7 @@ class TableFinding:
     known_fingerprint: str | None = None
     gap: str | None = None
     reader_version: int | None = None
+    ageing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -191,10 +193,12 @@ def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: 
 
 
 def _called(one: Range, finding: Finding) -> str:
-    if one.empty and isinstance(finding, TableFinding) and finding.position and finding.reader_version is not None:
+    if not isinstance(finding, TableFinding):
+        return one.alias
+    if one.empty and finding.position and finding.reader_version is not None:
         there = f"at version {finding.reader_version}" if finding.reader_version > BEFORE_FIRST else "without a version"
         return f"{one.alias} (the reader {one.name} is {there}, the provider at {finding.position.version})"
-    return one.alias
+    return f"{one.alias} ({finding.ageing})" if finding.ageing else one.alias
 
 
 def _written_by_nobody(spec: SubscriptionSpec, findings: Mapping[str, Finding]) -> set[str]:

@@ -56,6 +56,9 @@ class DeltaTable:
     `profile`, the path of an open-sharing profile) or "sql" (with `warehouse`, its name: every look wakes it); by default
     the kind of the table decides between log and catalog.
 
+    `reads` is how the consumer reads what is new: "batch", or "stream" for a stream with a checkpoint. Delta refuses a batch what is
+    older than `delta.deletedFileRetentionDuration` of the table, a week by default; that is a history gap then.
+
     Where the reader under `read_as` can be asked for its version too, a range ends at the older of the two: with
     `reader_profile`, the path of its open-sharing profile (followed by `#share.schema.table` where the share calls the table
     otherwise than `read_as` does), or by SQL with `reader_conn_id`, the connection of the workspace that reads it, and
@@ -73,6 +76,7 @@ class DeltaTable:
     reader_profile: str | None = None
     reader_conn_id: str | None = None
     reader_warehouse: str | None = None
+    reads: Literal["batch", "stream"] = "batch"
 
     def __post_init__(self) -> None:
         check_table_name(self.table, "table")
@@ -83,6 +87,8 @@ class DeltaTable:
                 check_text(getattr(self, name), f"{name} of {self.table}")
         if self.read_as is not None:
             check_table_name(self.read_as, "read_as")
+        if self.reads not in ("batch", "stream"):
+            raise InvalidArgument(f"reads of {self.table} is {self.reads!r}; give 'batch' or 'stream'")
         _check_via(self)
         object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
         _check_alias(self.alias, self.table)

@@ -143,7 +143,7 @@ class CatalogManagedTable:
                 change_data_feed=head.metadata.change_data_feed if head.metadata else None,
             )
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
         """See `VersionSource.gap`. What was set before the range is not told."""
         return await gap_of(self.commits(from_exclusive, to_inclusive))
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from databricks_bridge.delta.metadata import Metadata, refuse_catalog_managed
+from databricks_bridge.delta.metadata import InForce, Metadata, is_catalog_managed, refuse_catalog_managed
 
 HEAD_BYTES = 64 * 1024
 """How much of a commit is read to classify it and to fingerprint it."""
@@ -71,14 +71,23 @@ _VACUUMS = ("VACUUM START", "VACUUM END")
 
 @dataclass(frozen=True, kw_only=True)
 class CommitHead:
-    """What the beginning of a commit says. `metadata` is None when no metaData action was seen in it; `deletes_older_than`
-    is the retention of a VACUUM.
+    """What the beginning of a commit says. `metadata` is None when no metaData action was seen in it, `catalog_managed` when no
+    protocol action was; `deletes_older_than` is the retention of a VACUUM. `in_commit_at` is the commit's own time, which counts
+    where in-commit timestamps are on. `cut`: it is not (the beginning of) a whole commit, so it is still being written.
     """
 
     carries_data: bool
     operation: str | None
     metadata: Metadata | None
     deletes_older_than: timedelta | None = None
+    catalog_managed: bool | None = None
+    in_commit_at: datetime | None = None
+    cut: bool = False
+
+    @property
+    def says(self) -> InForce:
+        """What it sets."""
+        return InForce(self.metadata, self.catalog_managed)
 
     @property
     def metadata_id(self) -> str | None:
@@ -98,16 +107,20 @@ def carries_data(commit: bytes, *, whole: bool = True) -> bool:
 def read_head(commit: bytes, *, whole: bool, ratified: bool = False) -> CommitHead:
     """Reads the commit, or its beginning.
 
-    Raises InvalidArgument for a catalog-managed table, unless the catalog was asked and has `ratified` this commit.
+    Raises InvalidArgument where it makes the table catalog-managed, unless the catalog was asked and has `ratified` this commit,
+    or the caller knows what is in force now.
     """
     operation: str | None = None
     metadata: Metadata | None = None
     retention: timedelta | None = None
+    managed: bool | None = None
+    in_commit_at: datetime | None = None
     data = False
     certain = whole and bool(commit.strip())
+    cut = b"\0" in commit or (whole and not commit.strip())
     for action in _actions(commit, whole=whole):
         if action is None:
-            certain = False
+            certain, cut = False, True
             continue
         for name, value in action.items():
             if not isinstance(value, dict):
@@ -117,15 +130,47 @@ def read_head(commit: bytes, *, whole: bool, ratified: bool = False) -> CommitHe
             elif name == "commitInfo":
                 operation = str(value["operation"]) if value.get("operation") else None
                 retention = _retention(value) if operation in _VACUUMS else None
+                in_commit_at = _moment(value.get("inCommitTimestamp"))
             elif name == "metaData":
                 metadata = Metadata.of(value)
-            elif name == "protocol" and not ratified:
-                refuse_catalog_managed(value)
+            elif name == "protocol":
+                managed = is_catalog_managed(value)
+                if not ratified:
+                    refuse_catalog_managed(value)
             elif name not in _OTHER_ACTIONS:
                 certain = False
     if not certain and operation not in MAINTENANCE:
         data = True
-    return CommitHead(carries_data=data, operation=operation, metadata=metadata, deletes_older_than=retention)
+    return CommitHead(
+        carries_data=data,
+        operation=operation,
+        metadata=metadata,
+        deletes_older_than=retention,
+        catalog_managed=managed,
+        in_commit_at=in_commit_at,
+        cut=cut,
+    )
+
+
+def ends_cut(tail: bytes) -> bool:
+    """Whether this end of a commit file was cut: its last line is no action, or bytes are missing in it."""
+    text = tail.rstrip(b"\r\n")
+    before, line_end, last = text.rpartition(b"\n")
+    if b"\0" in text or not last.strip():
+        return True
+    if not line_end and not before:
+        return not last.endswith(b"}")  # the line begins before this
+    try:
+        return not isinstance(json.loads(last), dict)
+    except ValueError:
+        return True
+
+
+def _moment(millis: object) -> datetime | None:
+    try:
+        return None if millis is None else datetime.fromtimestamp(int(str(millis)) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _retention(commit_info: dict[str, Any]) -> timedelta | None:

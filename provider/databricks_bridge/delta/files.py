@@ -81,6 +81,18 @@ class Files:
                 return b""
             raise translate(error, f"reading {path} of {self.where}") from None
 
+    async def part(self, path: str, start: int, end: int) -> bytes:
+        """The bytes from `start` to before `end`. Raises NotFound."""
+        try:
+            return bytes(await self._store.get_range_async(path, start=start, end=end))
+        except _store_errors() as error:
+            raise translate(error, f"reading {path} of {self.where}") from None
+
+    def store_time(self) -> datetime | None:
+        """The store's own clock, as its last answer told it; None where it is not known."""
+        found = getattr(self._store, "store_time", None)
+        return found if isinstance(found, datetime) else None
+
     async def probe(self, path: str, size: int) -> bytes | None:
         """As `head`, but None when the file is not there. Raises NotFound when the bucket itself is not."""
         try:

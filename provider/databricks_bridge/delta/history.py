@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from databricks_bridge.core.errors import HistoryGap
-from databricks_bridge.delta.model import CommitSummary
+from databricks_bridge.delta.model import CommitSummary, Readable
+
+READING_TAKES = timedelta(minutes=15)
+"""A run that is started now reads so much later, and clocks differ."""
+_SHARE_OF_RETENTION = 10
+
+
+def too_old(readable: Readable, now: datetime) -> str | None:
+    """Why a batch that starts now can no longer read changes from here on; None where it can.
+
+    Delta refuses it (DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION, from Delta 4 and Databricks Runtime
+    18 on), whether a VACUUM ran or not.
+    """
+    kept = readable.until - readable.since
+    if now < readable.until - min(READING_TAKES, kept / _SHARE_OF_RETENTION):
+        return None
+    return (
+        f"version {readable.version} was committed at {readable.since.isoformat()}, and a batch may read changes only for "
+        f"delta.deletedFileRetentionDuration of the table, {kept}, after that: until {readable.until.isoformat()}. A stream is "
+        'not stopped by this: say reads="stream" for this source if the consumer reads it by a stream with a checkpoint'
+    )
 
 
 async def _not_told() -> None:

@@ -14,9 +14,10 @@ class LatestVersion:
 
     `table_id` is Unity Catalog's id, None where no catalog was asked. `metadata_id` is the id in the newest
     `metaData` action: CREATE OR REPLACE changes it. `fingerprint` is the sha256 hex of the first 64 KiB of the
-    commit file, None when only a checkpoint proves the version. `committed_at` is the store's own last-modified
-    time of that file. `data_version` is the newest version above the `known` of the question whose commit
-    carries data; None when no commit above it does, so that OPTIMIZE and VACUUM start nothing. `known_fingerprint`
+    commit file, None when only a checkpoint proves the version. `committed_at` is its in-commit timestamp
+    where the table has these, else the store's own last-modified time of that file. `data_version` is the newest version above the `known` of the question whose commit
+    carries data; None when no commit above it does, so that OPTIMIZE and VACUUM start nothing. `data_committed_at` is the
+    time of that commit, which may be long before `committed_at`; None where it is not known. `known_fingerprint`
     is the fingerprint that commit `known` has in the log now: another one than it had says that another log stands
     in its place; None where it was not asked for, is cleaned away, or cannot be read by this kind of source.
     """
@@ -27,6 +28,7 @@ class LatestVersion:
     fingerprint: str | None = None
     committed_at: datetime | None = None
     data_version: int | None = None
+    data_committed_at: datetime | None = None
     known_fingerprint: str | None = None
 
 
@@ -44,6 +46,20 @@ class CommitSummary:
     committed_at: datetime | None = None
     change_data_feed: bool | None = None
     deletes_older_than: timedelta | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readable:
+    """Changes from `version` on, which was committed at `since`, can be read by a batch until `until`."""
+
+    version: int
+    since: datetime
+    until: datetime
+
+    def share(self, now: datetime) -> float:
+        """How much of that time has passed, from 0 to 1."""
+        length = (self.until - self.since).total_seconds()
+        return 1.0 if length <= 0 else min(1.0, max(0.0, (now - self.since).total_seconds() / length))
 
 
 @runtime_checkable
@@ -65,6 +81,18 @@ class VersionSource(Protocol):
         """
         ...
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
-        """Why the changes in (from_exclusive, to_inclusive] cannot be read any more; None where nothing says so."""
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
+        """Why the changes in (from_exclusive, to_inclusive] cannot be read any more; None where nothing says so.
+
+        With `stream` they are read by a stream, which Delta lets read what is too old for a batch.
+        """
+        ...
+
+
+@runtime_checkable
+class Ages(Protocol):
+    """A source of versions that tells how long what is new can still be read."""
+
+    async def readable_until(self, from_exclusive: int) -> Readable | None:
+        """Until when a batch may read changes from the commit after `from_exclusive` on; None where nothing ends it."""
         ...

@@ -13,7 +13,8 @@ from databricks_bridge.delta.entries import entry_of
 from databricks_bridge.delta.identifiers import plain, split
 from databricks_bridge.delta.locations import Kind, Location, parse_location
 from databricks_bridge.delta.log import DeltaLog
-from databricks_bridge.delta.model import CommitSummary, LatestVersion
+from databricks_bridge.delta.metadata import names_catalog_managed
+from databricks_bridge.delta.model import CommitSummary, LatestVersion, Readable
 from databricks_bridge.delta.turn import Turn
 from databricks_bridge.delta.vending import TableStore
 
@@ -28,7 +29,6 @@ are still good, is told up to an hour late. Nothing runs on it meanwhile: a cons
 """
 _DAY_ONE = datetime(2026, 1, 1, tzinfo=UTC)
 _DELTA_FORMATS = ("DELTA", "DELTA_UNIFORM_ICEBERG", "DELTA_UNIFORM_HUDI")
-_CATALOG_MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 _NO_LOG = {
     "VIEW": "a view has no versions of its own; name the tables that it reads",
     "METRIC_VIEW": "a metric view has no versions of its own; name the tables that it reads",
@@ -86,10 +86,15 @@ class NamedTable:
         async for commit in log.commits(from_exclusive, to_inclusive):
             yield commit
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
         """See `VersionSource.gap`."""
         log, _ = await self._current()
-        return await log.gap(from_exclusive, to_inclusive)
+        return await log.gap(from_exclusive, to_inclusive, stream=stream)
+
+    async def readable_until(self, from_exclusive: int) -> Readable | None:
+        """See `Ages.readable_until`."""
+        log, _ = await self._current()
+        return await log.readable_until(from_exclusive)
 
     async def commit_files(self, version: int) -> FileCounts | None:
         """See `core.checkpoint.TableFiles`."""
@@ -147,8 +152,7 @@ def next_check(now: datetime, name: str) -> datetime:
 
 def catalog_managed(entry: dict[str, Any]) -> bool:
     """Whether the catalog, not the log, knows this table's newest commits."""
-    properties = entry.get("properties") or {}
-    return any(properties.get(key) == "supported" for key in _CATALOG_MANAGED)
+    return names_catalog_managed(entry.get("properties") or {})
 
 
 def readable_location(name: str, entry: dict[str, Any]) -> Location:

@@ -160,7 +160,7 @@ class SharedTable:
         for version in range(from_exclusive + 1, to_inclusive + 1):
             yield CommitSummary(version=version, operation=None, carries_data=True)
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
         """See `VersionSource.gap`. The version call tells nothing of the kind."""
         return None
 

@@ -15,8 +15,9 @@ import hmac
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies
@@ -40,7 +41,7 @@ class SmallReads:
     `keys` are the catalog's `aws_temp_credentials`; `make` opens the real store when something else is asked for.
     """
 
-    __slots__ = ("_keys", "_make", "_now", "_place", "_region", "_workspace")
+    __slots__ = ("_keys", "_make", "_now", "_place", "_region", "_workspace", "store_time")
     _open: ClassVar[OrderedDict[SmallReads, ObjectStore]] = OrderedDict()
 
     def __init__(
@@ -54,6 +55,7 @@ class SmallReads:
     ) -> None:
         self._workspace, self._place, self._keys, self._region = workspace, place, keys, region
         self._make, self._now = make, now
+        self.store_time: datetime | None = None
 
     async def get_range_async(self, path: str, *, start: int, end: int) -> Any:
         """As obstore's. Raises FileNotFoundError where the key is not there."""
@@ -106,12 +108,21 @@ class SmallReads:
                 ) as response,
             ):
                 content = await response.read()
+                self.store_time = date_of(response.headers)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None
         if response.status == 206:
             return content
         if response.status == 404 and (found := _NO_KEY.search(content)):
             raise FileNotFoundError(found[0].decode())
+        return None
+
+
+def date_of(headers: Mapping[str, str]) -> datetime | None:
+    """When the store answered, by its own clock."""
+    try:
+        return parsedate_to_datetime(headers["Date"])
+    except (KeyError, ValueError):
         return None
 
 

@@ -90,7 +90,7 @@ class SqlTable:
                 )
             yield history[version]
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
         """See `VersionSource.gap`. DESCRIBE HISTORY ends where the log was cleaned, and tells no table settings."""
         return await gap_of(self.commits(from_exclusive, to_inclusive))
 

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Self
 
 from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding
 from databricks_bridge.core.positions import Position, TablePosition
 from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
-from databricks_bridge.delta.model import LatestVersion, VersionSource
+from databricks_bridge.delta.model import Ages, LatestVersion, Readable, VersionSource
 from databricks_bridge.feeds.runs import LiveRuns, look_at_runs
 from databricks_bridge.feeds.shares import open_reader, reader_version
 from databricks_bridge.feeds.tables import Key, key_of
-from databricks_bridge.feeds.versions import source_of
+from databricks_bridge.feeds.versions import data_at, source_of
 from databricks_bridge.workspace.client import Workspace
+
+log = logging.getLogger(__name__)
+
+WARN_AT_SHARE = 0.8
+"""When so much of the time has passed in which a batch can read what is pending, it is said."""
 
 OpenWorkspace = Callable[[str], Awaitable[Workspace]]
 """A workspace client from the name of its Airflow connection."""
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Looker:
     """Keeps one client for each workspace and one version source for each table, as long as it is open."""
 
-    def __init__(self, open_workspace: OpenWorkspace) -> None:
+    def __init__(self, open_workspace: OpenWorkspace, now: Callable[[], datetime] = _utc_now) -> None:
+        self._now = now
+        self._readable: dict[tuple[Key, int], Readable | None] = {}
         self.open_workspace = open_workspace
         self._workspaces: dict[str, Workspace] = {}
         self._tables: dict[Key, VersionSource] = {}
-        self._gaps: dict[tuple[Key, int, int], str | None] = {}
+        self._gaps: dict[tuple[Key, int, int, bool], str | None] = {}
         self._readers: dict[DeltaTable, VersionSource | None] = {}
         self._stack = AsyncExitStack()
 
@@ -57,7 +70,7 @@ class Looker:
         for source in sorted(spec.sources, key=lambda one: isinstance(one, DeltaTable)):
             mark = watermarks.get(source.alias)
             if isinstance(source, DeltaTable):
-                findings[source.alias] = await self._look_at_table(source, mark, thorough)
+                findings[source.alias] = await self._look_at_table(source, mark, thorough, spec.max_commits_per_run)
             else:
                 findings[source.alias] = await self._look_at_runs(source, mark)
         return findings
@@ -65,7 +78,9 @@ class Looker:
     async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
         return await look_at_runs(LiveRuns(await self.workspace(source.databricks_conn_id)), source, mark)
 
-    async def _look_at_table(self, source: DeltaTable, mark: Position | None, thorough: bool) -> TableFinding:
+    async def _look_at_table(
+        self, source: DeltaTable, mark: Position | None, thorough: bool, most: int | None = None
+    ) -> TableFinding:
         known = mark.at if isinstance(mark, TablePosition) and mark.version >= 0 else None
         latest = await (await self.table(source)).latest(known)
         if known is not None and (latest is None or latest.version < known):
@@ -75,11 +90,15 @@ class Looker:
         if latest is None:
             return TableFinding(None, None, None)
         position = TablePosition(latest.version, latest.table_id, latest.metadata_id, latest.fingerprint)
-        gap = None
+        gap = ageing = None
         if thorough and known is not None and latest.data_version is not None:
-            gap = await self._gap(source, known, latest.version)
+            # no further than the next range: a long backlog would be read through again for each of its ranges
+            to = latest.version if most is None else min(latest.version, known + most)
+            gap = await self._gap(source, known, to)
+            ageing = await self._ageing(source, known) if gap is None else None
         there = await self._reader_version(source, latest) if latest.data_version is not None else None
-        return TableFinding(position, latest.data_version, latest.committed_at, latest.known_fingerprint, gap, there)
+        changed_at = latest.committed_at if latest.data_version is None else data_at(latest)
+        return TableFinding(position, latest.data_version, changed_at, latest.known_fingerprint, gap, there, ageing)
 
     async def _reader_version(self, source: DeltaTable, latest: LatestVersion) -> int | None:
         if source not in self._readers:
@@ -88,10 +107,33 @@ class Looker:
         return None if reader is None else await reader_version(reader, latest)
 
     async def _gap(self, source: DeltaTable, known: int, to: int) -> str | None:
-        key = (key_of(source), known, to)
+        stream = source.reads == "stream"
+        key = (key_of(source), known, to, stream)
         if key not in self._gaps:
-            self._gaps[key] = await (await self.table(source)).gap(known, to)
+            table = await self.table(source)
+            self._gaps[key] = await (table.gap(known, to, stream=True) if stream else table.gap(known, to))
         return self._gaps[key]
+
+    async def _ageing(self, source: DeltaTable, known: int) -> str | None:
+        """Says, in the log too, that what is new cannot be read for much longer."""
+        table = await self.table(source)
+        if source.reads == "stream" or not isinstance(table, Ages):
+            return None
+        key = (key_of(source), known)
+        if key not in self._readable:
+            self._readable[key] = await table.readable_until(known)
+        readable = self._readable[key]
+        if readable is None or readable.share(self._now()) < WARN_AT_SHARE:
+            return None
+        words = f"version {readable.version} can be read by a batch until {readable.until.isoformat()} only"
+        log.warning(
+            "%s: %s; it is pending since %s. After that it is a history gap: let its run start, or set "
+            "delta.deletedFileRetentionDuration of the table higher",
+            source.table,
+            words,
+            readable.since.isoformat(),
+        )
+        return words
 
     async def table(self, source: DeltaTable) -> VersionSource:
         """Who is asked for the versions of this table."""

@@ -288,9 +288,11 @@ class FeedTable:
         async for commit in (await self._watched.opened()).commits(from_exclusive, to_inclusive):
             yield commit
 
-    async def gap(self, from_exclusive: int, to_inclusive: int) -> str | None:
+    async def gap(self, from_exclusive: int, to_inclusive: int, *, stream: bool = False) -> str | None:
         """See `VersionSource.gap`."""
-        return await (await self._watched.opened()).gap(from_exclusive, to_inclusive)
+        return await (await self._watched.opened()).gap(
+            from_exclusive, to_inclusive, **({"stream": True} if stream else {})
+        )
 
 
 def _position(found: LatestVersion | None) -> tuple[object, ...] | None:

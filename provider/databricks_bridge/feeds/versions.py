@@ -37,11 +37,19 @@ async def moved(source: VersionSource, table: DeltaTable, wanted: Wanted) -> dic
         "table_id": latest.table_id,
         "version": latest.version,
         "data_version": latest.data_version,
-        "committed_at": latest.committed_at.isoformat() if latest.committed_at else None,
+        "committed_at": at.isoformat() if (at := data_at(latest)) else None,
     }
+
+
+def data_at(latest: LatestVersion) -> datetime | None:
+    """When the newest data was committed: not when the newest commit was, which may be an OPTIMIZE. None where nobody tells."""
+    if latest.data_committed_at is not None:
+        return latest.data_committed_at
+    return latest.committed_at if latest.data_version == latest.version else None
 
 
 def _counts(latest: LatestVersion, wanted: Wanted) -> bool:
     if wanted.newer_than is not None:
         return True
-    return latest.committed_at is not None and latest.committed_at >= wanted.since
+    at = data_at(latest)
+    return at is not None and at >= wanted.since

@@ -25,7 +25,7 @@ class DeltaVersionSensor(WaitingSensor):
 
     `table` is a `DeltaTable`, or a name with `databricks_conn_id`. `newer_than` is a version: data in any version above it
     counts; without it, data in a commit at or after `since` (an aware datetime or ISO text, by default the DAG run's
-    `run_after`). Commits without data (OPTIMIZE, VACUUM, properties) do not count. Returns `{"table", "table_id", "version", "data_version", "committed_at"}`.
+    `run_after`). Commits without data (OPTIMIZE, VACUUM, properties) do not count. Returns `{"table", "table_id", "version", "data_version", "committed_at"}`, the last of these the time of the data.
     Raises NotFound, NotPermitted, NotAuthenticated, InvalidArgument.
     """
 
