@@ -114,6 +114,8 @@ def _source_to_json(source: Source) -> dict[str, Any]:
     if isinstance(source, DeltaTable):
         names = ("via", "profile", "warehouse", "reader_profile", "reader_conn_id", "reader_warehouse")
         chosen = {name: value for name in names if (value := getattr(source, name)) is not None}
+        if source.reads != "batch":
+            chosen["reads"] = source.reads
         return {"kind": "delta_table", "table": source.table, "read_as": source.read_as, **common, **chosen}
     return {
         "kind": "triggered_runs",

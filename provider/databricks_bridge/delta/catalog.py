@@ -112,13 +112,15 @@ class CatalogManagedTable:
             if self._seen is None or self._seen[0] != version:
                 self._seen = version, await self._metadata_id(version, commits)
             self._heads = {at: head for at, head in self._heads.items() if at > above}
-            when = commits.get(version, {}).get("timestamp")
+            named, data_named = ({} if one is None else commits.get(one, {}) for one in (version, data))
+            head = None if data is None else self._heads.get(data)
             return LatestVersion(
                 version=version,
                 table_id=table_id,
                 metadata_id=self._seen[1],
-                committed_at=None if when is None else datetime.fromtimestamp(int(when) / 1000, UTC),
+                committed_at=_time(named.get("timestamp")),
                 data_version=data,
+                data_committed_at=_time(data_named.get("timestamp")) or (head.in_commit_at if head else None),
             )
 
     async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:
@@ -233,6 +235,10 @@ class CatalogManagedTable:
         except BridgeError as error:
             log.warning("the log of %s cannot be opened, so its commits count as data: %s", self._name, error)
             return None
+
+
+def _time(millis: Any) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(int(millis) / 1000, UTC)
 
 
 async def _read(files: Files, version: int, commits: dict[int, dict[str, Any]]) -> CommitHead | None:

@@ -153,11 +153,7 @@ class DeltaLog:
     async def _list(self, look: Look, known: int | None) -> _Seen | None:
         segment = await self._segment(look, known)
         version, seen = segment.latest, self._seen
-        if (
-            known is not None
-            and segment.being_written
-            and (version is None or version < known <= max(segment.being_written))
-        ):
+        if known is not None and segment.being_written and (version is None or version < known):
             raise Unavailable(f"{look.being_written(max(segment.being_written))}; look again")
         if version is None:
             return None
@@ -182,7 +178,7 @@ class DeltaLog:
             for version, head in zip(batch, await asyncio.gather(*map(look.head, batch)), strict=True):
                 if head is None:
                     raise HistoryGap(f"commit {version} of {self._where} was removed from the log just now; look again")
-                if head.cut:
+                if head.cut or (version == to_inclusive and await look.is_cut(version)):
                     raise Unavailable(f"{look.being_written(version)}; look again")
                 if head.metadata is not None:
                     in_commit = head.metadata.in_commit_timestamps

@@ -46,6 +46,7 @@ class Look:
         self.files = files
         self._now = now
         self.unreadable: BadAnswer | None = None
+        self._bad: set[int] = set()
         self.listed = Segment()
         self.fingerprints: dict[int, str] = {}
         self._heads: dict[int, CommitHead | None] = {}
@@ -85,7 +86,7 @@ class Look:
         listed = self.listed
         while (version := listed.latest) in listed.commits and version not in listed.checkpoints:
             assert version is not None
-            if version == whole or not await self._is_cut(version):
+            if version == whole or not await self.is_cut(version):
                 break
             listed.being_written[version] = listed.commits.pop(version)
             self._heads.pop(version, None)
@@ -93,7 +94,8 @@ class Look:
         first = min((one for one in listed.being_written if one > newest), default=None)
         return None if first is None else self._late(first, listed.being_written[first])
 
-    async def _is_cut(self, version: int) -> bool:
+    async def is_cut(self, version: int) -> bool:
+        """Whether this commit, which was listed, is not whole: its beginning, and of a large one its end too."""
         head = await self.head(version)
         if head is None or head.cut:
             return head is not None
@@ -124,14 +126,18 @@ class Look:
 
     async def from_checkpoint(self) -> Segment:
         """Lists from the hinted checkpoint on, or everything when the hint does not hold. Raises HistoryGap."""
-        hint = await self._hint()
+        hint = None if self._bad else await self._hint()
         if hint is not None:
             segment = await self.list(hint)
             if segment.checkpoints and segment.missing(hint) is None:
                 return segment
             log.warning("_last_checkpoint of %s names %d, which is not there; listing all", self.files.where, hint)
         self.listed = await collect(self.files.list(None))
+        for version in self._bad:
+            self.listed.checkpoints.pop(version, None)
         if gap := self.listed.missing(-1):
+            if self.unreadable is not None:
+                raise self.unreadable
             first, last = gap
             raise HistoryGap(
                 f"the log of {self.files.where} lacks commits {first} to {last} and no complete checkpoint stands in "
@@ -219,6 +225,7 @@ class Look:
         except BadAnswer as error:
             log.warning("%s; what is older in the log is read instead", error)
             self.unreadable = error
+            self._bad.add(version)
             return NOTHING
 
     async def committed_at(self, version: int, in_commit: bool) -> datetime | None:

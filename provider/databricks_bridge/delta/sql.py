@@ -72,6 +72,7 @@ class SqlTable:
             metadata_id=self._seen[1] if self._seen else None,
             committed_at=newest.committed_at,
             data_version=data,
+            data_committed_at=next((c.committed_at for c in history if c.version == data), None),
         )
 
     async def commits(self, from_exclusive: int, to_inclusive: int) -> AsyncIterator[CommitSummary]:

@@ -110,7 +110,7 @@ class FeedLooker(Looker):
         """The shared client of this connection."""
         return await self.seat.workspace(databricks_conn_id)
 
-    async def _table(self, source: DeltaTable) -> VersionSource:
+    async def table(self, source: DeltaTable) -> VersionSource:
         return await self.seat.table(source)
 
     async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
