@@ -235,8 +235,16 @@ def test_continuous_keeps_one_run_active_and_waits_longer_after_each_failure() -
     assert first.run_trigger == "CONTINUOUS"
     busy = decide_continuous([7], [], first.state, at(60), 1.0)
     assert isinstance(busy, Held)
-    again = decide_continuous([], [Ended(7, True, at(70))], busy.state, at(70), 1.0)
+    pausing = decide_continuous([], [Ended(7, True, at(70))], busy.state, at(70), 1.0)
+    assert isinstance(pausing, Held)
+    assert pausing.until == at(90)
+    assert "a run has just ended" in pausing.reason
+    assert isinstance(decide_continuous([], [], pausing.state, at(89), 1.0), Held)
+    again = decide_continuous([], [], pausing.state, at(90), 1.0)
     assert isinstance(again, Fire)
+    scaled = decide_continuous([], [Ended(7, True, at(70))], busy.state, at(70), 0.05)
+    assert isinstance(scaled, Held)
+    assert scaled.until == at(71)
     state, waits = again.state, []
     for k in range(9):
         failed = decide_continuous([], [Ended(8 + k, False, at(1000 * k))], state, at(1000 * k), 1.0)
@@ -246,7 +254,8 @@ def test_continuous_keeps_one_run_active_and_waits_longer_after_each_failure() -
         state = failed.state
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     healed = decide_continuous([], [Ended(30, True, at(9001))], state, at(9001), 1.0)
-    assert isinstance(healed, Fire)
+    assert isinstance(healed, Held)
+    assert healed.until == at(9021)
 
 
 def test_periodic_keeps_its_rhythm_and_makes_one_run_of_what_was_missed() -> None:

@@ -26,6 +26,7 @@ from databricks_bridge.local.runs.means import (
 )
 from databricks_bridge.local.runs.model import SLOT_PHASES, Attempt, Outcome, Phase, Repair, Run
 from databricks_bridge.local.runs.plan import Conclude, task_of, upstream_keys
+from databricks_bridge.local.runs.pruning import prune
 from databricks_bridge.local.runs.records import get_run, put_attempt, put_run, runs_in, unfinished_attempts_of
 from databricks_bridge.local.runs.work import kind_of
 from databricks_bridge.local.store import Store
@@ -103,9 +104,10 @@ class RunKeeper:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def run_forever(self) -> None:
-        """Skip runs that have waited in the queue for too long."""
+        """Skip runs that have waited in the queue for too long, and delete old ones."""
         while True:
             await self._means.sleep(60 * self._means.time_scale)
+            prune(self.store, self._workspaces, self._means.now_ms())
             limit = QUEUE_SECONDS * self._means.time_scale * 1000
             for run in self._hosted(runs_in(self.store, {Phase.QUEUED})):
                 queued_at = run.repairs[-1].start_time if run.repairs else run.start_time
