@@ -19,7 +19,7 @@ from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Record
 from databricks_bridge.core.urls import redacted
-from databricks_bridge.ledgers.address import Address, open_keep, parse_address
+from databricks_bridge.ledgers.address import Address, AirflowAddress, open_keep, parse_address
 from databricks_bridge.ledgers.protocol import Keep, Ledger
 from databricks_bridge.workspace.client import Workspace
 
@@ -121,6 +121,15 @@ class Session:
         api = AirflowApi(url, token=token, user=user, password=password)
         self._stack.push_async_exit(api)
         return api
+
+    def airflow_keep(self) -> Keep | None:
+        """The keep of the Airflow that is given, whatever the ledger is; None where none is."""
+        if isinstance(self.address, AirflowAddress):
+            return self.keep(self.address)
+        try:
+            return self._airflow()
+        except InvalidArgument:
+            return None
 
     def _airflow(self) -> Keep:
         from databricks_bridge.ledgers.airflow_rest import AirflowRestKeep

@@ -8,9 +8,11 @@ from databricks_bridge.cli.running import DONE, NEEDS_A_PERSON, Report
 from databricks_bridge.cli.session import Session
 from databricks_bridge.core.claims import DENIED
 from databricks_bridge.core.closing import How, closed
+from databricks_bridge.core.errors import LedgerError
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.repair import needs_a_person, shown
 from databricks_bridge.core.stuck import claim_age, parse_time, shown_time, stuck_claim
+from databricks_bridge.core.watching import WatchNote, note_from_json, restarts
 
 
 async def status(session: Session) -> Report:
@@ -19,15 +21,55 @@ async def status(session: Session) -> Report:
         records = [await session.record()]
     else:
         records = await all_records(session)
-    waiting = any(needs_a_person(record.claim) or record.problem for record in records)
     now, expected = session.now(), expected_time(session)
-    lines = [line for record in records for line in _lines(record, now, expected)]
-    rows = [{**summary(record), "stuck": is_stuck(record, expected, now)} for record in records]
+    notes = await _notes(session)
+    by_name = {record.subscription: record for record in records}
+    only_watched = set() if session.options.subscription else set(notes) - set(by_name)
+    waiting = any(needs_a_person(record.claim) or record.problem for record in records)
+    waiting = waiting or any(
+        _trouble(name, note, now) for name, note in notes.items() if name in {*by_name, *only_watched}
+    )
+    lines: list[str] = []
+    rows: list[dict[str, object]] = []
+    for name in sorted({*by_name, *only_watched}):
+        record, note = by_name.get(name), notes.get(name, WatchNote())
+        lines += _lines(record, now, expected) if record else [f"{name}: no record yet"]
+        if record is None or closed(record) is None:
+            lines += _watch_lines(name, note, now)
+        row = {**summary(record), "stuck": is_stuck(record, expected, now)} if record else {"subscription": name}
+        rows.append({**row, "watcher": note.to_json() if name in notes else None, "trouble": _trouble(name, note, now)})
     return Report(
         {"ledger": str(session.address), "subscriptions": rows},
         lines or [f"no subscription has a record in the ledger {session.address}"],
         NEEDS_A_PERSON if waiting else DONE,
     )
+
+
+async def _notes(session: Session) -> dict[str, WatchNote]:
+    """What watchers have kept of themselves, where this Airflow can be asked. That it cannot is no error of the ledger."""
+    from databricks_bridge.ledgers.airflow_rest import AirflowRestKeep
+
+    keep = session.airflow_keep()
+    if not isinstance(keep, AirflowRestKeep):
+        return {}
+    try:
+        return {name: note_from_json(value) for name, value in (await keep.watch_notes()).items()}
+    except LedgerError:
+        return {}
+
+
+def _trouble(name: str, note: WatchNote, now: datetime) -> str:
+    """What is wrong with the watcher; empty where nothing is known to be."""
+    return note.trouble or restarts(name, note.starts, now)
+
+
+def _watch_lines(name: str, note: WatchNote, now: datetime) -> list[str]:
+    lines = [f"  newest seen of {alias}: {words} ({note.at[:19]} UTC)" for alias, words in sorted(note.latest.items())]
+    if note.trouble:
+        lines.append(f"  WATCHER IN TROUBLE since {note.since[:19]} UTC: {note.trouble}")
+    if why := restarts(name, note.starts, now):
+        lines.append(f"  WATCHER RESTARTS: {why}")
+    return lines
 
 
 async def all_records(session: Session) -> list[Record]:

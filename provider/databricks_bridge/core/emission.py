@@ -31,6 +31,11 @@ def revision_of(record: Record | None) -> int:
     return record.revision if record else 0
 
 
+def waits_for_a_person(record: Record | None) -> bool:
+    """Whether nothing that the consumer does changes anything."""
+    return record is not None and record.claim is not None and record.claim.status in _WAITS_FOR_A_PERSON
+
+
 def may_send(record: Record | None, sent: Sent | None, now: datetime, resend_after: timedelta) -> bool:
     """Whether an event may be sent for this record now, if there is something to do.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,10 +18,12 @@ from databricks_bridge.core.emission import (
     may_send,
     revision_of,
     to_ask,
+    waits_for_a_person,
 )
 from databricks_bridge.core.errors import BridgeError, NotFound, SourceError, Unavailable
 from databricks_bridge.core.policy import Hold, Ready
 from databricks_bridge.core.record import Claim, Record
+from databricks_bridge.core.repair import shown
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.core.waiting import decide_wait, ready_at_once
 from databricks_bridge.feeds.look import Looker
@@ -37,6 +39,7 @@ async def _cannot_ask(claim: Claim) -> bool:
 class Watch:
     """One subscription under watch. `sent` is what is remembered of the last event, `at_work` of the run of an open claim.
 
+    `record` is the last one read, `latest` the newest position of each source when they were last polled, in words.
     `active` says whether the run of a claim is under way; it raises what a workspace raises.
     """
 
@@ -49,10 +52,12 @@ class Watch:
     active: Callable[[Claim], Awaitable[bool]] = _cannot_ask
     sent: Sent | None = None
     at_work: AtWork | None = None
+    record: Record | None = None
+    latest: dict[str, str] = field(default_factory=dict)
 
     async def look(self) -> dict[str, Any] | None:
         """The payload of an event that is due now, or None. Raises what the ledger or a workspace raises."""
-        record = await self.read()
+        record = self.record = await self.read()
         refuse_closed(record)
         if not may_send(record, self.sent, self.now(), self.resend_after):
             return None
@@ -73,6 +78,18 @@ class Watch:
             "updated": list(updated),
             "reason": reason,
             "revision": revision_of(record),
+        }
+
+    def in_trouble(self, what: str) -> dict[str, Any] | None:
+        """The payload of an event about trouble; None where the consumer could do nothing: its claim waits for a person."""
+        if waits_for_a_person(self.record):
+            return None
+        return {
+            "schema": 1,
+            "subscription": self.spec.name,
+            "updated": [],
+            "reason": f"the watcher cannot poll: {what}",
+            "revision": revision_of(self.record),
         }
 
     async def _is_at_work(self, record: Record | None) -> bool:
@@ -97,6 +114,7 @@ class Watch:
         claimed_at = record.last_claimed_at if record else None
         try:
             findings = await self.looker.look(self.spec, marks)
+            self.latest = {alias: shown(one.position) for alias, one in findings.items() if one.position is not None}
             return decide_wait(self.spec, marks, claimed_at, findings, self.now())
         except SourceError as error:
             # The consumer meets the same error, and a failed task is where an author looks.

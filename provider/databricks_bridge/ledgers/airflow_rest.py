@@ -15,6 +15,7 @@ from urllib.parse import quote
 from databricks_bridge.core.errors import InvalidArgument, LedgerError
 from databricks_bridge.core.record import Record, record_from_json
 from databricks_bridge.core.urls import without_login
+from databricks_bridge.core.watching import WATCH_KEY
 from databricks_bridge.ledgers.airflow import KEY, fitting
 from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
 
@@ -152,6 +153,16 @@ class AirflowRestKeep:
         found = [name for name in await self._assets(ASSET_PREFIX) if name.startswith(ASSET_PREFIX)]
         names = sorted(name.removeprefix(ASSET_PREFIX) for name in found)
         return [name for name in names if await self.ledger(name).read() is not None]
+
+    async def watch_notes(self) -> dict[str, object]:
+        """What the watcher of each subscription has kept of itself (`core.watching`), also of one without a record."""
+        notes: dict[str, object] = {}
+        for name, asset_id in sorted((await self._assets(ASSET_PREFIX)).items()):
+            path = f"/api/v2/assets/{asset_id}/state-store/{quote(WATCH_KEY, safe='')}"
+            status, answer = await self._api.call("GET", path)
+            if name.startswith(ASSET_PREFIX) and status == 200 and isinstance(answer, dict):
+                notes[name.removeprefix(ASSET_PREFIX)] = answer.get("value")
+        return notes
 
     async def asset_id(self, subscription: str) -> int:
         """Raises LedgerError when Airflow knows no such asset."""

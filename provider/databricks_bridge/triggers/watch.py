@@ -11,6 +11,7 @@ from airflow.sdk import Asset
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.triggers.diary import Diary
 from databricks_bridge.triggers.last_poll import note_poll
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         self._looker: Looker | None = None
         self._watch: Watch | None = None
         self._said = ""
+        name = subscription.get("name", asset) if isinstance(subscription, Mapping) else asset
+        self._diary = Diary(str(name), self.serialize()[1], self.log.warning)
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -76,16 +79,47 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
                 payload = await self._look()
                 failures = 0
                 note_poll(type(self).__name__, self._now())
+                self._diary.well(self._now())
             except BridgeError as error:
                 failures += 1
-                self._say(f"{type(error).__name__}: {error}")
-            except Exception:
+                payload = self._fail(error)
+            except Exception as error:
                 failures += 1
                 self.log.exception("the look failed in a way new to us; looking again")
+                payload = self._fail(error)
+            await self._keep_note()
             if payload is not None:
                 yield TriggerEvent(payload)
             pause = min(self.poll_interval * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS)
             await self._rest(pause)
+
+    def _fail(self, error: Exception) -> dict[str, Any] | None:
+        """Tell of it in the log and as a metric, and by an event where it lasts: the consumer meets the same error."""
+        what = self._diary.failed(error, self._now())
+        self._said = what
+        if self._watch is None or not self._diary.event_is_due(self._now()):
+            return None
+        payload = self._watch.in_trouble(what)
+        if payload is not None:
+            self._diary.told(self._now())
+        return payload
+
+    async def _keep_note(self) -> None:
+        """Keep what `databricks-bridge status` shows. Whatever fails here, the watcher goes on."""
+        from databricks_bridge.core.watching import WATCH_KEY
+
+        store = self.asset_state_store
+        if store is None:
+            return
+        try:
+            own = store[Asset.ref(name=self.asset)]
+            if not self._diary.read:
+                self._diary.started(await own.aget(WATCH_KEY), self._now())
+            note = self._diary.due_note(self._watch.latest if self._watch else {}, self._now())
+            if note is not None:
+                await own.aset(WATCH_KEY, note)
+        except Exception:
+            self.log.debug("what status shows of this watcher cannot be kept", exc_info=True)
 
     async def _rest(self, seconds: float) -> None:
         """Until the next look: a feed that has news ends it."""
