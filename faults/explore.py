@@ -1,7 +1,8 @@
 """`python -m faults.explore`: two consumers, every interleaving, at the full bounds. Minutes, where the tests take seconds.
 
 Three versions with each pair of two crashes, two failures and one skip, over a ledger with compare-and-set and without; the postcondition,
-commits without data and a start at "latest" beside them. The largest have some millions of states. `ONLY=n` plays one line of the table.
+commits without data, a start at "latest", a workspace that does not show a run for minutes, runs that are deleted and
+tokens that are forgotten beside them. The largest have some millions of states. `ONLY=n` plays one line of the table.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ SMALL: tuple[dict[str, Any], ...] = (
     {**THREE_VERSIONS, "without_data": frozenset({1}), "crashes": 1},
     {"last": (0,), "hollows": 1, "crashes": 1, "failures": 1},
     {"last": (0, 1), "first": (0, 0), "sources": "latest", "crashes": 1},
+    {"last": (1,), "hides": 2, "crashes": 1},
+    {"last": (0,), "hides": 2, "hollows": 1, "crashes": 1},
+    {"last": (0,), "deletes": 1, "failures": 1, "crashes": 1},
+    {"last": (0,), "days": 1, "hides": 1, "crashes": 2},
 )
 
 

@@ -3,8 +3,9 @@
 The model: tables whose versions grow, some of them by commits without data, one ledger (with compare-and-set; an upsert whose revision is checked just before,
 as in the Airflow keep; or a blind upsert), a workspace where run-now
 under a known token answers the old run, runs that succeed, fail, are skipped or succeed without having done their work
-(only the postcondition knows), and processes that die between any two acts. Shares no code with the protocol but the
-step function that it explores.
+(only the postcondition knows), and processes that die between any two acts. The workspace may not show a run for some
+minutes, a person may delete one that is over, and after a day its token is forgotten. Shares no code with the protocol but
+the step function that it explores.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
@@ -39,6 +41,7 @@ class Keep(StrEnum):
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STRETCH, DAY = timedelta(minutes=6), timedelta(hours=25)
 EARLIEST = DeltaTable("c.s.t")
 LATEST = DeltaTable("c.s.u", start="latest")
 ENDINGS = {
@@ -81,9 +84,14 @@ class Digested:
 
 @dataclass(frozen=True)
 class Run(Digested):
+    """`hidden_in` is the one stretch of minutes in which some answers did not show it; `known`: the token leads to it."""
+
     token: str
     parameters: tuple[tuple[str, str], ...]
     state: str
+    hidden_in: int | None = None
+    deleted: bool = False
+    known: bool = True
 
     def bounds(self, alias: str) -> tuple[int, int]:
         given = dict(self.parameters)
@@ -110,7 +118,9 @@ class Stored(Digested):
 
 @dataclass(frozen=True)
 class World:
-    """A state of everything. `versions` are the tables' newest, -1 while one is empty; the counts are faults left."""
+    """A state of everything. `versions` are the tables' newest, -1 while one is empty; the counts are faults left: `hides`
+    of answers that do not show a run, `deletes` of runs, `days` that pass. `minutes` counts stretches of more than GONE_AFTER.
+    """
 
     versions: tuple[int, ...]
     stored: Stored
@@ -120,9 +130,19 @@ class World:
     failures: int
     skips: int
     hollows: int
+    hides: int = 0
+    deletes: int = 0
+    days: int = 0
+    minutes: int = 0
+    passed: int = 0
+
+    @property
+    def now(self) -> datetime:
+        return NOW + self.minutes * STRETCH + self.passed * DAY
 
     def key(self) -> bytes:
-        plain = (self.versions, len(self.runs), self.crashes, self.failures, self.skips, self.hollows)
+        faults = (self.crashes, self.failures, self.skips, self.hollows, self.hides, self.deletes, self.days)
+        plain = (self.versions, len(self.runs), faults, self.minutes, self.passed)
         parts = [run.digest for run in self.runs]
         parts += [process.digest if process else b"-" * 16 for process in self.processes]
         return hashlib.blake2b(b"".join([repr(plain).encode(), self.stored.digest, *parts]), digest_size=16).digest()
@@ -143,6 +163,10 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
                 yield f"run {at} is skipped", replace(_ended(world, at, "skipped"), skips=world.skips - 1)
             if world.hollows:
                 yield f"run {at} is hollow", replace(_ended(world, at, "hollow"), hollows=world.hollows - 1)
+        elif world.deletes and not run.deleted and (model.plan.postcondition or run.state == "failed"):
+            # Without a postcondition nothing can know that a success was deleted before it was noted.
+            yield f"run {at} is deleted", replace(_with_run(world, at, deleted=True), deletes=world.deletes - 1)
+    yield from _time_passes(world)
     for at, process in enumerate(world.processes):
         if process is None:
             yield f"P{at} starts", _with(world, at, Process(*begin()))
@@ -155,13 +179,46 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
         if isinstance(process.act, acts.WriteRecord) and model.keep is Keep.CHECKED and _follows(world, process.act):
             yield f"P{at} checks its write", _with(world, at, replace(process, act=Put(process.act.record)))
             continue
-        done = _do(model, world, process.act)
-        if done is not None:
+        for how, done in (("", _do(model, world, process.act)), (", not shown", _hidden(world, process.act))):
+            if done is None:
+                continue
             after, observation = done
-            memory, act = step(model.plan, process.memory, observation, NOW)
+            memory, act = step(model.plan, process.memory, observation, world.now, world.now)
             over = isinstance(act, acts.Finish | acts.Fail)
-            memory = replace(memory, record=_bare(memory.record, model.keep))
-            yield f"P{at} {type(process.act).__name__}", _with(after, at, None if over else Process(memory, act))
+            memory = replace(memory, record=_bare(memory.record, model.keep), service_now=None)
+            yield f"P{at} {type(process.act).__name__}{how}", _with(after, at, None if over else Process(memory, act))
+
+
+def _time_passes(world: World) -> Iterator[tuple[str, World]]:
+    """Minutes, for a process that waits for them; a day, but not between a decision to start a run and run-now."""
+    waiting = [process.act for process in world.processes if process is not None]
+    if any(isinstance(act, acts.Pause) and act.until > world.now for act in waiting):
+        yield "minutes pass", replace(world, minutes=world.minutes + 1)
+    if world.days and not any(isinstance(act, acts.StartRun) for act in waiting):
+        runs = tuple(replace(run, known=False) for run in world.runs)
+        yield "a day passes", replace(world, runs=runs, days=world.days - 1, passed=world.passed + 1)
+
+
+def _hidden(world: World, act: acts.Act | Put) -> tuple[World, acts.Observation] | None:
+    """The same act, answered by a workspace that does not show the run yet. One run is hidden in one stretch only."""
+    match act:
+        case acts.GetRun(run_id) | acts.AwaitRun(run_id):
+            at, observation = run_id, acts.RunGone(run_id)
+        case acts.FindRun(claim):
+            found, observation = _find(world, claim.token), acts.RunFound(None)
+            if found is None:
+                return None
+            at = found
+        case _:
+            return None
+    run = world.runs[at]
+    if not world.hides or run.deleted or run.hidden_in not in (None, world.minutes):
+        return None
+    return replace(_with_run(world, at, hidden_in=world.minutes), hides=world.hides - 1), observation
+
+
+def _find(world: World, token: str) -> int | None:
+    return next((at for at, run in enumerate(world.runs) if run.token == token and not run.deleted), None)
 
 
 def _follows(world: World, act: acts.WriteRecord) -> bool:
@@ -186,22 +243,23 @@ def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Ob
         case acts.Survey():
             return world, acts.Surveyed(len(world.runs) - 1 if world.runs else None)
         case acts.FindRun(claim):
-            found = [at for at, run in enumerate(world.runs) if run.token == claim.token]
-            return world, acts.RunFound(found[0] if found else None)
+            return world, acts.RunFound(_find(world, claim.token))
         case acts.StartRun(claim):
             for at, run in enumerate(world.runs):
-                if run.token == claim.token:
-                    return world, acts.RunStarted(at)
+                if run.token == claim.token and run.known:
+                    return world, acts.TokenSpent("deleted", at) if run.deleted else acts.RunStarted(at)
             run = Run(claim.token, claim.parameters, "active")
             return replace(world, runs=(*world.runs, run)), acts.RunStarted(len(world.runs))
+        case acts.GetRun(run_id) | acts.AwaitRun(run_id) if world.runs[run_id].deleted:
+            return world, acts.RunGone(run_id)
         case acts.GetRun(run_id):
             return world, _seen(world, run_id)
         case acts.AwaitRun(run_id):
             return None if world.runs[run_id].state == "active" else (world, _seen(world, run_id))
         case acts.Prove(run_id=run_id):
             return world, acts.Proved(world.runs[run_id].state == "ok")
-        case acts.Pause():
-            return world, acts.Woke()
+        case acts.Pause(until=until):
+            return (world, acts.Woke()) if until <= world.now else None
     raise TypeError(f"the model does not know {act!r}")
 
 
@@ -234,7 +292,11 @@ def _with(world: World, at: int, process: Process | None) -> World:
 
 
 def _ended(world: World, at: int, state: str) -> World:
-    return replace(world, runs=(*world.runs[:at], replace(world.runs[at], state=state), *world.runs[at + 1 :]))
+    return _with_run(world, at, state=state)
+
+
+def _with_run(world: World, at: int, **changes: Any) -> World:
+    return replace(world, runs=(*world.runs[:at], replace(world.runs[at], **changes), *world.runs[at + 1 :]))
 
 
 def violation(model: Model, world: World) -> str | None:
@@ -284,16 +346,20 @@ def explore(
     failures: int = 0,
     skips: int = 0,
     hollows: int = 0,
+    hides: int = 0,
+    deletes: int = 0,
+    days: int = 0,
     without_data: frozenset[int] = frozenset(),
 ) -> Exploration:
     """Visit every reachable state; then check that the end (all committed, no claim) stays reachable from each.
 
     Each table grows from `first` (empty) to `last`. A claim blocked after max_generations failures waits for a person
-    and counts as an end.
+    and counts as an end; so does one that is undecided since its run was deleted.
     """
     model = Model(plan or plan_on(), last, keep, without_data)
     processes = (None,) * consumers
-    start = World(first or (-1,) * len(last), Stored(None), (), processes, crashes, failures, skips, hollows)
+    counts = (crashes, failures, skips, hollows, hides, deletes, days)
+    start = World(first or (-1,) * len(last), Stored(None), (), processes, *counts)
     came_from: dict[bytes, tuple[bytes, str] | None] = {start.key(): None}
     before: dict[bytes, list[bytes]] = {}
     ends: list[bytes] = []
@@ -328,7 +394,8 @@ def _is_end(model: Model, world: World) -> bool:
     if world.versions != model.last or record is None:
         return False
     if record.claim is not None:
-        return record.claim.status == "blocked"
+        deleted = any(run.deleted for run in world.runs)
+        return record.claim.status == "blocked" or (deleted and record.claim.status == "undecided")
     marks = [record.watermarks.get(alias) for alias in model.aliases]
     return [mark.at for mark in marks if isinstance(mark, TablePosition)] == list(model.last)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import pytest
@@ -153,3 +153,41 @@ def test_it_fails_when_the_commit_comes_before_the_run(monkeypatch: pytest.Monke
     monkeypatch.setattr(claims, "claimed", claimed)
     found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET)
     assert "ahead of what succeeded" in str(found.violation)
+
+
+@both_ledgers
+@pytest.mark.parametrize("postcondition", [False, True])
+def test_two_consumers_and_a_workspace_that_does_not_show_a_run_for_minutes(keep: Keep, postcondition: bool) -> None:
+    found = explore(plan=plan_on(postcondition=postcondition), consumers=2, last=(0,), keep=keep, hides=2)
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+@both_ledgers
+@pytest.mark.parametrize("faults", [{"deletes": 1, "failures": 1}, {"days": 1}, {"days": 1, "hides": 1}])
+def test_one_consumer_that_dies_and_runs_that_are_deleted_or_tokens_forgotten(
+    keep: Keep, faults: dict[str, int]
+) -> None:
+    for postcondition in (False, True):
+        plan = plan_on(postcondition=postcondition)
+        found = explore(plan=plan, consumers=1, last=(0,), keep=keep, crashes=2, **faults)
+        assert found.violation is None, "\n".join(found.path)
+        assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+def test_it_fails_when_a_run_is_gone_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.core.protocol.gone.still_missing", lambda memory, run_id, now: None)
+    found = explore(plan=plan_on(postcondition=True), consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, hides=4)
+    assert found.violation is not None
+
+
+def test_it_fails_when_a_forgotten_token_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.core.protocol.opening.TOKEN_TRUSTED", timedelta(days=9))
+    found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, crashes=2, days=1)
+    assert found.violation is not None
+
+
+def test_it_fails_when_a_late_listing_is_believed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.core.protocol.opening.still_missing", lambda memory, run_id, now: None)
+    found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, crashes=2, days=1, hides=1)
+    assert found.violation is not None
