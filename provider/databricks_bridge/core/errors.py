@@ -6,6 +6,7 @@ BridgeError
     NotAuthenticated          the token or the service principal is refused
     NotPermitted              the identity is known and may not do this
     NotFound                  the job, run, table or path does not exist
+      JobNotFound             the job that a task is to run does not exist
     BadAnswer                 the answer is not what the API documents
   Unavailable                 no usable answer yet; trying again is right
     Throttled                 429, with the pause that the service asked for
@@ -62,6 +63,10 @@ class NotPermitted(WorkspaceError):
 
 class NotFound(WorkspaceError):
     """What was asked for does not exist (HTTP 404, or 400 with "does not exist" as the Jobs API says it)."""
+
+
+class JobNotFound(NotFound):
+    """The job that a task is to run does not exist, or is not shown to this identity."""
 
 
 class BadAnswer(WorkspaceError):

@@ -11,6 +11,7 @@ from databricks_bridge.core import acts
 from databricks_bridge.core.errors import (
     BadAnswer,
     InvalidArgument,
+    JobNotFound,
     NotAuthenticated,
     NotFound,
     NotPermitted,
@@ -85,11 +86,13 @@ def refuse_continuous(target: Target) -> InvalidArgument:
     )
 
 
-def job_deleted(target: Target, error: NotFound) -> NotFound:
+def job_deleted(target: Target, error: NotFound) -> JobNotFound:
     """The same error for a job that the workspace does not show, with what to do next."""
-    return error.saying(
+    return JobNotFound(
         f"{error}; {target} was deleted, or this identity may not see it, and no run was started: a claim that is open on "
-        f"it stays open until it is resolved ({RESOLVE}), after which another job can take the subscription over"
+        f"it stays open until it is resolved ({RESOLVE}), after which another job can take the subscription over",
+        status=error.status,
+        error_code=error.error_code,
     )
 
 

@@ -15,6 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from databricks_bridge.assets.inlets import with_inlet
+from databricks_bridge.assets.retries import ends_for_good
 from databricks_bridge.core.errors import ClaimUndecided, InvalidArgument
 from databricks_bridge.core.texts import bounded
 from databricks_bridge.ledgers.address import AirflowAddress
@@ -50,6 +51,7 @@ class SubscriptionClaimOperator(BaseOperator):
         self.subscription = subscription
         check_active_runs(self, subscription)
 
+    @ends_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         check_active_runs(self, self.subscription)
         refuse_backfill(context, self.subscription.name)
@@ -93,6 +95,7 @@ class SubscriptionCommitOperator(BaseOperator):
         self.claim_task_id = claim_task_id
         check_active_runs(self, subscription)
 
+    @ends_for_good
     def execute(self, context: Context) -> dict[str, Any]:
         check_active_runs(self, self.subscription)
         group = self.task_id.rpartition(".")[0]

@@ -12,6 +12,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from databricks_bridge.assets.inlets import with_inlet
+from databricks_bridge.assets.retries import ends_for_good
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.sources import check_job
 from databricks_bridge.links.run import DatabricksRunLink
@@ -143,9 +144,11 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             _inlet_given=completed["inlets"] == kwargs.get("inlets"),
         )
 
+    @ends_for_good
     def execute(self, context: Context) -> dict[str, Any] | None:
         return self._go_on(context, datetime.now(UTC) + (self.execution_timeout or LONGEST_WAIT), None)
 
+    @ends_for_good
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
         """Go on from the record; the event only says that there is a reason to look.
 

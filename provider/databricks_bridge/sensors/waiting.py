@@ -11,6 +11,8 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
 
+from databricks_bridge.assets.retries import ends_for_good
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -66,6 +68,7 @@ class WaitingSensor(BaseSensorOperator):
         answer = asyncio.run(self._look_once(context))
         return PokeReturnValue(is_done=answer is not None, xcom_value=answer)
 
+    @ends_for_good
     def execute(self, context: Context) -> Any:
         if self.deferrable:
             return self._look_or_defer(context, datetime.now(UTC) + self._longest_wait)
@@ -76,6 +79,11 @@ class WaitingSensor(BaseSensorOperator):
             if ended.__cause__ is not None or not (words := self._last_words()):
                 raise
             raise type(ended)(f"{ended} {self._awaited}: {words}") from None
+
+    @ends_for_good
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        # Not in execute_complete: there Airflow's `soft_fail` would make a skip of an error that is no time-out.
+        return super().resume_execution(next_method, next_kwargs, context)
 
     def _look_or_defer(self, context: Context, deadline: datetime) -> Answer:
         answer = asyncio.run(self._look_once(context))

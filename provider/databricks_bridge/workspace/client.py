@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound
+from databricks_bridge.core.errors import BadAnswer, InvalidArgument, JobNotFound, NotFound
 from databricks_bridge.workspace.paging import pages
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Workspace:
             found += [int(job["job_id"]) for job in page.get("jobs", []) if job.get("settings", {}).get("name") == name]
         ids = sorted(set(found))
         if not ids:
-            raise NotFound(
+            raise JobNotFound(
                 f"no job called {name!r} in {self.host} is visible to this identity; check the name (a bundle deployed "
                 "in development mode puts a prefix before it) and the permission CAN VIEW"
             )
