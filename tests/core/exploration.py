@@ -21,6 +21,8 @@ from typing import Any
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
+from databricks_bridge.core.errors import Unavailable
+from databricks_bridge.core.left_out import LeftOut
 from databricks_bridge.core.outcomes import Ending, Outcome
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.policy import Policy
@@ -133,6 +135,7 @@ class World:
     hides: int = 0
     deletes: int = 0
     days: int = 0
+    outages: int = 0
     minutes: int = 0
     passed: int = 0
 
@@ -141,7 +144,16 @@ class World:
         return NOW + self.minutes * STRETCH + self.passed * DAY
 
     def key(self) -> bytes:
-        faults = (self.crashes, self.failures, self.skips, self.hollows, self.hides, self.deletes, self.days)
+        faults = (
+            self.crashes,
+            self.failures,
+            self.skips,
+            self.hollows,
+            self.hides,
+            self.deletes,
+            self.days,
+            self.outages,
+        )
         plain = (self.versions, len(self.runs), faults, self.minutes, self.passed)
         parts = [run.digest for run in self.runs]
         parts += [process.digest if process else b"-" * 16 for process in self.processes]
@@ -182,11 +194,27 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
         for how, done in (("", _do(model, world, process.act)), (", not shown", _hidden(world, process.act))):
             if done is None:
                 continue
-            after, observation = done
-            memory, act = step(model.plan, process.memory, observation, world.now, world.now)
-            over = isinstance(act, acts.Finish | acts.Fail)
-            memory = replace(memory, record=_bare(memory.record, model.keep), service_now=None)
-            yield f"P{at} {type(process.act).__name__}{how}", _with(after, at, None if over else Process(memory, act))
+            yield f"P{at} {type(process.act).__name__}{how}", _stepped(model, at, process, *done)
+            yield from _outages(model, at, process, *done)
+
+
+def _stepped(model: Model, at: int, process: Process, after: World, observation: acts.Observation) -> World:
+    memory, act = step(model.plan, process.memory, observation, after.now, after.now)
+    over = isinstance(act, acts.Finish | acts.Fail)
+    memory = replace(memory, record=_bare(memory.record, model.keep), service_now=None)
+    return _with(after, at, None if over else Process(memory, act))
+
+
+def _outages(
+    model: Model, at: int, process: Process, after: World, observation: acts.Observation
+) -> Iterator[tuple[str, World]]:
+    """The same poll where one of several sources gives no answer to this process."""
+    if not after.outages or not isinstance(observation, acts.Looked) or len(model.aliases) < 2:
+        return
+    less = replace(after, outages=after.outages - 1)
+    for alias in model.aliases:
+        looked = acts.Looked({**observation.findings, alias: LeftOut(Unavailable("down"), NOW)})
+        yield f"P{at} polls all but {alias}", _stepped(model, at, process, less, looked)
 
 
 def _time_passes(world: World) -> Iterator[tuple[str, World]]:
@@ -349,6 +377,7 @@ def explore(
     hides: int = 0,
     deletes: int = 0,
     days: int = 0,
+    outages: int = 0,
     without_data: frozenset[int] = frozenset(),
 ) -> Exploration:
     """Visit every reachable state; then check that the end (all committed, no claim) stays reachable from each.
@@ -358,7 +387,7 @@ def explore(
     """
     model = Model(plan or plan_on(), last, keep, without_data)
     processes = (None,) * consumers
-    counts = (crashes, failures, skips, hollows, hides, deletes, days)
+    counts = (crashes, failures, skips, hollows, hides, deletes, days, outages)
     start = World(first or (-1,) * len(last), Stored(None), (), processes, *counts)
     came_from: dict[bytes, tuple[bytes, str] | None] = {start.key(): None}
     before: dict[bytes, list[bytes]] = {}

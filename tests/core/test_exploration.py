@@ -72,6 +72,14 @@ def test_two_consumers_at_a_first_start_at_latest_beside_a_source_that_has_data(
 
 
 @both_ledgers
+def test_a_source_that_one_of_two_consumers_cannot_poll(keep: Keep) -> None:
+    """At its first start too: whoever polls it and whoever does not come to one token."""
+    found = explore(plan=plan_on(EARLIEST, LATEST), consumers=2, first=(0, 0), last=(0, 1), keep=keep, outages=1)
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+@both_ledgers
 def test_a_racer_whose_start_at_latest_was_found_later_takes_nothing_away(keep: Keep) -> None:
     plan = plan_on(EARLIEST, LATEST)
     found = explore(plan=plan, consumers=2, first=(0, 0), last=(0, 2), keep=keep)

@@ -68,6 +68,9 @@ async def until_ready(seat: Seat, spec: SubscriptionSpec = SPEC) -> Ready:
 async def test_many_waits_on_a_table_are_one_client_and_one_poll_and_all_are_woken(lab: Lab, opener: Opener) -> None:
     seats = [Seat(opener, INTERVAL) for _ in range(50)]
     waits = [asyncio.create_task(until_ready(seat)) for seat in seats]
+    async with asyncio.timeout(20):
+        while len(hub_of_this_loop().tables) == 0:  # noqa: ASYNC110
+            await asyncio.sleep(INTERVAL)
     await asyncio.sleep(INTERVAL * 3)
     (watched,) = hub_of_this_loop().tables._tables.values()
     assert watched.looks <= 6

@@ -145,7 +145,7 @@ async def check(service: Service, source: DeltaTable = FAR, **marks: TablePositi
             return client
 
         for _ in range(2):
-            await check_readers(workspace, client, spec_of(source), marks)
+            await check_readers(workspace, client, [source], marks)
 
 
 def no(status: int, code: str) -> Any:

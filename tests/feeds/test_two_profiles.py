@@ -102,7 +102,7 @@ async def test_a_reader_that_was_found_fine_speaks_for_no_other_way_of_reading(
     shared = DeltaTable(NAME, "ops", read_as="a.b.c", via="sharing", profile=str(tmp_path))
     consumer = Workspace("http://127.0.0.1:9", _nothing)
     for source in (shared, plain, shared, plain):
-        await shares.check_readers(_never, consumer, spec_of(source), {})
+        await shares.check_readers(_never, consumer, [source], {})
     assert asked == [shared, plain]
 
 

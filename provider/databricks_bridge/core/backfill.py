@@ -183,9 +183,9 @@ def marks_of(bounds: Bounds) -> dict[str, TablePosition]:
 
 
 def _range(source: Source, bounds: tuple[int, int], finding: Finding) -> Range:
-    now = finding.position
     if not isinstance(source, DeltaTable) or not isinstance(finding, TableFinding):
         raise InvalidArgument(f"{source.alias} is no table, and range= is for tables")
+    now = finding.position
     if not isinstance(now, TablePosition) or now.version < bounds[1]:
         newest = now.version if isinstance(now, TablePosition) else "no version at all"
         raise InvalidArgument(f"range of {source.alias} ends at {bounds[1]}, but {source.table} has {newest}")

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from databricks_bridge.core import parameters
 from databricks_bridge.core.commits import remembered
 from databricks_bridge.core.errors import SourceError
+from databricks_bridge.core.left_out import begun
 from databricks_bridge.core.outcomes import Outcome
 from databricks_bridge.core.parameter_names import as_of_name
 from databricks_bridge.core.pending import Settled
@@ -221,7 +222,7 @@ def committed(record: Record, claim: Claim, run_id: int | None, now: datetime, t
     """
     ranges = tuple(one for one in claim.ranges if not one.empty) if claim.target.job_id else claim.ranges
     commit = Commit(claim.token, run_id, record.epoch, ranges, task)
-    marks = {one.alias: _moved(record.watermarks.get(one.alias), one) for one in claim.ranges}
+    marks = {one.alias: _moved(record.watermarks.get(one.alias), one) for one in begun(claim.ranges, record.watermarks)}
     ours = record.claim is None or record.claim.token == claim.token
     return record.after(
         now,

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from databricks_bridge.core.errors import HistoryGap, SourceError, TableRecreated, TableReplaced
+from databricks_bridge.core.left_out import LeftOut, empty_range
 from databricks_bridge.core.next_steps import decision
 from databricks_bridge.core.policy import Choice, Choices, Condition
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, Range, RunsPosition, TablePosition
@@ -53,10 +54,10 @@ class RunsFinding:
     changed_at: datetime | None
 
 
-Finding: TypeAlias = TableFinding | RunsFinding
+Finding: TypeAlias = TableFinding | RunsFinding | LeftOut
 
 
-def first_watermark(spec: SubscriptionSpec, source: Source, finding: Finding) -> Position:
+def first_watermark(spec: SubscriptionSpec, source: Source, finding: TableFinding | RunsFinding) -> Position:
     """Where a source begins that has no watermark yet, by its `start`."""
     start = spec.start_of(source)
     if isinstance(finding, RunsFinding):
@@ -89,8 +90,9 @@ class Settled:
 def settle(
     spec: SubscriptionSpec, watermarks: Mapping[str, Position], epoch: str, findings: Mapping[str, Finding]
 ) -> Settled:
-    """Give every source a watermark that its finding continues.
+    """Give every source a watermark that its finding continues; one that was left out keeps what it has.
 
+    Raises the error of a source that was left out and starts at a version of its own: whose version that is, only a poll tells.
     Raises TableRecreated, TableReplaced or HistoryGap where that would take a decision and the choice is to fail.
     """
     marks = dict(watermarks)
@@ -98,7 +100,10 @@ def settle(
     for source in spec.sources:
         finding = findings[source.alias]
         mark = marks.get(source.alias)
-        if mark is None:
+        if isinstance(finding, LeftOut):
+            if mark is None and (first := _first_unseen(spec, source, finding)) is not None:
+                marks[source.alias] = first
+        elif mark is None:
             marks[source.alias] = first_watermark(spec, source, finding)
         elif isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding):
             problem = _problem(spec.name, source, mark, finding)
@@ -107,6 +112,16 @@ def settle(
                 epoch = _next_epoch(epoch, source.alias, mark, finding)
                 notes.append(f"{_choice(spec.choices, problem)}: {problem}")
     return Settled(marks, epoch, tuple(notes))
+
+
+def _first_unseen(spec: SubscriptionSpec, source: Source, finding: LeftOut) -> Position | None:
+    """Where a source begins that has never been polled, as far as that needs no poll."""
+    start = spec.start_of(source)
+    if start == "latest":
+        return None
+    if start == "earliest":
+        return TablePosition(BEFORE_FIRST) if isinstance(source, DeltaTable) else RunsPosition(0)
+    raise finding.error
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ def passed_over(
     notes: list[str] = []
     due: list[str] = []
     for source in spec.sources:
-        mark, finding = marks[source.alias], findings[source.alias]
+        mark, finding = marks.get(source.alias), findings[source.alias]
         if not (
             isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding)
         ):
@@ -157,10 +172,12 @@ def starts_somewhere(before: Mapping[str, Position], settled: Mapping[str, Posit
 
 
 def identity_changes(ranges: Iterable[Range], findings: Mapping[str, Finding]) -> str:
-    """Which tables of these ranges are others now, as words; empty where all are still the same."""
+    """Which tables of these ranges are others now, or cannot be polled, as words; empty where all are still the same."""
     changed = []
     for one in ranges:
         finding = findings.get(one.alias)
+        if isinstance(finding, LeftOut) and not one.empty:
+            changed.append(f"{one.name} cannot be polled, and is {finding}")
         if isinstance(one.to, TablePosition) and isinstance(finding, TableFinding):
             now = finding.position or TablePosition(BEFORE_FIRST)
             ids = ((one.to.table_id, now.table_id), (one.to.metadata_id, now.metadata_id))
@@ -177,7 +194,7 @@ def ranges_of(
     `watermarks` are settled. Raises HistoryGap when a watermark is of another kind than its source.
     """
     most = spec.max_commits_per_run
-    ranges = (_range(source, watermarks[source.alias], findings[source.alias], most) for source in spec.sources)
+    ranges = (_range(source, watermarks.get(source.alias), findings[source.alias], most) for source in spec.sources)
     idle = _written_by_nobody(spec, findings)
     released = [replace(one, to=one.from_) if one.alias in idle else one for one in ranges]
     held = _cut_short(spec, released, findings)
@@ -186,13 +203,16 @@ def ranges_of(
 
 def changes_of(ranges: tuple[Range, ...], findings: Mapping[str, Finding], now: datetime) -> dict[str, datetime | None]:
     """For the policy: when each source changed last, None where nothing is new; a source that waits for its reader says so."""
-    return {
-        _called(one, findings[one.alias]): None if one.empty else findings[one.alias].changed_at or now
-        for one in ranges
-    }
+    return {_called(one, found := findings[one.alias]): _changed_at(one, found, now) for one in ranges}
+
+
+def _changed_at(one: Range, finding: Finding, now: datetime) -> datetime | None:
+    return None if one.empty or isinstance(finding, LeftOut) else finding.changed_at or now
 
 
 def _called(one: Range, finding: Finding) -> str:
+    if isinstance(finding, LeftOut):
+        return f"{one.alias} ({finding})"
     if not isinstance(finding, TableFinding):
         return one.alias
     if one.empty and finding.position and finding.reader_version is not None:
@@ -202,18 +222,19 @@ def _called(one: Range, finding: Finding) -> str:
 
 
 def _written_by_nobody(spec: SubscriptionSpec, findings: Mapping[str, Finding]) -> set[str]:
-    """The tables that are looked at only when a run that writes them has ended, and none has."""
+    """The tables that are looked at only when a run that writes them has ended, and none has, or none can be seen."""
     ended: dict[str, bool] = {}
     for source in spec.sources:
         finding = findings[source.alias]
-        if isinstance(source, TriggeredRuns) and isinstance(finding, RunsFinding):
+        if isinstance(source, TriggeredRuns):
+            runs = finding.runs if isinstance(finding, RunsFinding) else ()
             for table in source.writes:
-                ended[table.alias] = ended.get(table.alias, False) or bool(finding.runs)
+                ended[table.alias] = ended.get(table.alias, False) or bool(runs)
     return {alias for alias, any_run in ended.items() if not any_run}
 
 
 def _cut_short(spec: SubscriptionSpec, ranges: Iterable[Range], findings: Mapping[str, Finding]) -> set[str]:
-    """The runs whose tables are not read to their end in these ranges: they stay pending until the rest is claimed, or no run
+    """The runs whose tables are not read to their end in these ranges, or not at all: they stay pending until the rest is claimed, or no run
     would release it. With ALL_UPDATED they cannot wait: each claim needs them.
     """
     if spec.policy.condition is Condition.ALL_UPDATED:
@@ -222,13 +243,16 @@ def _cut_short(spec: SubscriptionSpec, ranges: Iterable[Range], findings: Mappin
     for one in ranges:
         finding = findings[one.alias]
         newest = finding.data_version if isinstance(finding, TableFinding) else None
-        if isinstance(one.to, TablePosition) and newest is not None and one.to.at < newest:
+        unread = isinstance(one.to, TablePosition) and newest is not None and one.to.at < newest
+        if unread or isinstance(finding, LeftOut):
             cut.add(one.alias)
     runs = (source for source in spec.sources if isinstance(source, TriggeredRuns))
     return {source.alias for source in runs if any(table.alias in cut for table in source.writes)}
 
 
-def _range(source: Source, mark: Position, finding: Finding, most: int | None) -> Range:
+def _range(source: Source, mark: Position | None, finding: Finding, most: int | None) -> Range:
+    if isinstance(finding, LeftOut):
+        return empty_range(source, mark)
     if isinstance(source, DeltaTable) and isinstance(mark, TablePosition) and isinstance(finding, TableFinding):
         return Range(source.alias, source.reader_name, mark, _table_to(mark, finding, most))
     if not isinstance(source, DeltaTable) and isinstance(mark, RunsPosition) and isinstance(finding, RunsFinding):

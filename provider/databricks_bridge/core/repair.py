@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from databricks_bridge.core.closing import refuse_claim
 from databricks_bridge.core.errors import ClaimError, InvalidArgument
+from databricks_bridge.core.left_out import begun
 from databricks_bridge.core.positions import Position, RunsPosition, TablePosition, merge
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
@@ -93,7 +94,8 @@ def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, ep
     run = f"run {claim.run_id}" if claim.run_id is not None else "no run"
     what = f"resolved the claim on {claim} ({run}, {claim.status}) as {verdict} {reason}"
     if verdict is Verdict.SUCCEEDED:
-        marks = {one.alias: merge(record.watermarks.get(one.alias), one.to) for one in claim.ranges}
+        ranges = begun(claim.ranges, record.watermarks)
+        marks = {one.alias: merge(record.watermarks.get(one.alias), one.to) for one in ranges}
         return record.after(now, what, claim=None, watermarks={**record.watermarks, **marks})
     return record.after(now, what, claim=None, epoch=epoch)
 

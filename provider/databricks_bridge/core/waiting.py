@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided
+from databricks_bridge.core.left_out import words_of
 from databricks_bridge.core.pending import Finding, changes_of, passed_over, ranges_of, settle
 from databricks_bridge.core.policy import Hold, Ready, decide
 from databricks_bridge.core.positions import Position
@@ -51,4 +52,5 @@ def decide_wait(
         # Only the consumer can write down that there was no data, and it has to before the log forgets it.
         due = passed_over(spec, settled.watermarks, findings, now).due
         return Ready((), "; ".join(due)) if due else decision
-    return Ready(decision.updated, "; ".join(str(one) for one in ranges if not one.empty))
+    ready = [str(one) for one in ranges if not one.empty]
+    return Ready(decision.updated, "; ".join([*ready, *words_of(findings)]))

@@ -23,6 +23,7 @@ from databricks_bridge.core.errors import (
     Unavailable,
     WriteLost,
 )
+from databricks_bridge.core.left_out import left_out, words_of
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameter_names import SUBSCRIPTION, as_of_names, names_of
 from databricks_bridge.core.parameters import of_run
@@ -150,10 +151,13 @@ class Driver:
             case acts.Look(record):
                 await self._check_job(new=record is None or record.claim is None)
                 marks = record.watermarks if record else {}
-                looked = acts.Looked(await self.looker.look(self.plan.spec, marks, thorough=True))
+                findings = await self.looker.look(self.plan.spec, marks, thorough=True)
+                for words in words_of(findings):
+                    log.warning("%s; the other sources go on without it", words)
                 if self.target is not None:
-                    await check_readers(self.looker.workspace, self.target, self.plan.spec, marks)
-                return looked
+                    polled = [one for one in self.plan.spec.sources if one.alias not in left_out(findings)]
+                    await check_readers(self.looker.workspace, self.target, polled, marks)
+                return acts.Looked(findings)
             case acts.Survey():
                 if self.plan.around:
                     return acts.Surveyed(None, await self.second_copy())

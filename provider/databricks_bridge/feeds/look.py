@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Self
 
+from databricks_bridge.core.errors import BridgeError, SourceError
+from databricks_bridge.core.left_out import LeftOut
 from databricks_bridge.core.pending import Finding, RunsFinding, TableFinding
+from databricks_bridge.core.policy import Condition
 from databricks_bridge.core.positions import Position, TablePosition
-from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
+from databricks_bridge.core.sources import DeltaTable, Source, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.delta.model import Ages, LatestVersion, Readable, VersionSource
+from databricks_bridge.feeds.polls import gathered, wakes_a_warehouse
 from databricks_bridge.feeds.runs import LiveRuns, look_at_runs
 from databricks_bridge.feeds.shares import open_reader, reader_version
 from databricks_bridge.feeds.tables import Key, key_of
@@ -33,7 +38,15 @@ def _utc_now() -> datetime:
 
 
 class Looker:
-    """Keeps one client for each workspace and one version source for each table, as long as it is open."""
+    """Keeps one client for each workspace and one version source for each table, as long as it is open.
+
+
+    :param open_workspace: opens the client of a connection.
+    :param now: an aware time.
+    """
+
+    patience = 30.0
+    """Seconds that sources which answered wait for the others."""
 
     def __init__(self, open_workspace: OpenWorkspace, now: Callable[[], datetime] = _utc_now) -> None:
         self._now = now
@@ -43,6 +56,8 @@ class Looker:
         self._tables: dict[Key, VersionSource] = {}
         self._gaps: dict[tuple[Key, int, int, bool], str | None] = {}
         self._readers: dict[DeltaTable, VersionSource | None] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._failing: dict[str, datetime] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -53,27 +68,57 @@ class Looker:
 
     async def workspace(self, databricks_conn_id: str) -> Workspace:
         """The open client of this connection."""
-        if databricks_conn_id not in self._workspaces:
-            client = await self.open_workspace(databricks_conn_id)
-            self._workspaces[databricks_conn_id] = await self._stack.enter_async_context(client)
-        return self._workspaces[databricks_conn_id]
+        async with self._turns.setdefault(databricks_conn_id, asyncio.Lock()):
+            if databricks_conn_id not in self._workspaces:
+                client = await self.open_workspace(databricks_conn_id)
+                self._workspaces[databricks_conn_id] = await self._stack.enter_async_context(client)
+            return self._workspaces[databricks_conn_id]
 
     async def look(
         self, spec: SubscriptionSpec, watermarks: Mapping[str, Position], *, thorough: bool = False
     ) -> dict[str, Finding]:
         """The findings of all sources by alias; `thorough` asks too whether what is new can still be read, commit by commit.
 
-        Raises what a source raises: NotFound, NotPermitted, Unavailable.
+        With ANY_UPDATED a source that gives no answer, or none in `patience` seconds after another did, is left out of it. Raises
+        what a source raises (NotFound, NotPermitted, Unavailable) with ALL_UPDATED, and where none answers; a SourceError always.
         """
-        findings: dict[str, Finding] = {}
-        # Runs first: what a run that is over has written is there when its tables are looked at.
-        for source in sorted(spec.sources, key=lambda one: isinstance(one, DeltaTable)):
-            mark = watermarks.get(source.alias)
-            if isinstance(source, DeltaTable):
-                findings[source.alias] = await self._look_at_table(source, mark, thorough, spec.max_commits_per_run)
-            else:
-                findings[source.alias] = await self._look_at_runs(source, mark)
-        return findings
+        alone = spec.policy.condition is Condition.ALL_UPDATED or len(spec.sources) == 1
+        # Runs before the tables that they write: what a run that is over has written is there when its tables are looked at.
+        over = {one.alias: asyncio.Event() for one in spec.sources if isinstance(one, TriggeredRuns)}
+        first = sorted(spec.sources, key=lambda one: isinstance(one, DeltaTable))
+        polls = {one.alias: self._poll(spec, one, watermarks.get(one.alias), over, thorough=thorough) for one in first}
+        wakes = {one.alias for one in spec.sources if isinstance(one, DeltaTable) and wakes_a_warehouse(one)}
+        found = await gathered(polls, None if alone else self.patience, never_cut=wakes)
+        errors = {one.alias: error for one in spec.sources if isinstance(error := found[one.alias], BridgeError)}
+        if errors and (
+            alone or len(errors) == len(found) or any(isinstance(one, SourceError) for one in errors.values())
+        ):
+            raise next((one for one in errors.values() if isinstance(one, SourceError)), next(iter(errors.values())))
+        now = self._now()
+        self._failing = {alias: self._failing.get(alias, now) for alias in errors}
+        return {
+            alias: LeftOut(one, self._failing[alias]) if isinstance(one, BridgeError) else one
+            for alias, one in found.items()
+        }
+
+    async def _poll(
+        self,
+        spec: SubscriptionSpec,
+        source: Source,
+        mark: Position | None,
+        over: Mapping[str, asyncio.Event],
+        *,
+        thorough: bool,
+    ) -> Finding:
+        if isinstance(source, TriggeredRuns):
+            try:
+                return await self._look_at_runs(source, mark)
+            finally:
+                over[source.alias].set()
+        for one in spec.sources:
+            if isinstance(one, TriggeredRuns) and source in one.writes:
+                await over[one.alias].wait()
+        return await self._look_at_table(source, mark, thorough, spec.max_commits_per_run)
 
     async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:
         return await look_at_runs(LiveRuns(await self.workspace(source.databricks_conn_id)), source, mark)
@@ -85,7 +130,7 @@ class Looker:
         latest = await (await self.table(source)).latest(known)
         if known is not None and (latest is None or latest.version < known):
             # The name may belong to another table by now, in another place and with another id.
-            del self._tables[key_of(source)]
+            self._tables.pop(key_of(source), None)
             latest = await (await self.table(source)).latest(known)
         if latest is None:
             return TableFinding(None, None, None)

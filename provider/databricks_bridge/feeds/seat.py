@@ -91,26 +91,19 @@ class Seat:
             await self._hub.workspaces.give_back(databricks_conn_id)
 
 
-class _NoneKept(dict[Key, VersionSource]):
-    """Tables are kept by the seat. A looker drops its own entry to have a table opened anew; the feed does that itself."""
-
-    def __delitem__(self, key: Key) -> None:
-        return None
-
-
 class FeedLooker(Looker):
     """A looker whose answers come from the feeds of its seat, from memory."""
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat.workspace)
         self.seat = seat
-        self._tables = _NoneKept()
 
     async def workspace(self, databricks_conn_id: str) -> Workspace:
         """The shared client of this connection."""
         return await self.seat.workspace(databricks_conn_id)
 
     async def table(self, source: DeltaTable) -> VersionSource:
+        """The table as the feed of this process knows it."""
         return await self.seat.table(source)
 
     async def _look_at_runs(self, source: TriggeredRuns, mark: Position | None) -> RunsFinding:

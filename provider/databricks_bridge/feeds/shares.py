@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -15,10 +15,9 @@ from databricks_bridge.core.errors import (
     NotPermitted,
     WorkspaceError,
 )
-from databricks_bridge.core.positions import BEFORE_FIRST, Position
+from databricks_bridge.core.positions import BEFORE_FIRST, Position, TablePosition
 from databricks_bridge.core.shares import Verdict, comes_from_share, judge, objects_of, reader_problem
-from databricks_bridge.core.sources import DeltaTable
-from databricks_bridge.core.subscription import SubscriptionSpec
+from databricks_bridge.core.sources import DeltaTable, Source
 from databricks_bridge.delta.identifiers import plain, split
 from databricks_bridge.delta.model import LatestVersion, VersionSource
 from databricks_bridge.delta.resolve import open_table
@@ -35,7 +34,7 @@ _fine: WeakKeyDictionary[Workspace, set[DeltaTable]] = WeakKeyDictionary()
 
 
 async def check_readers(
-    workspace: OpenWorkspace, consumer: Workspace, spec: SubscriptionSpec, watermarks: Mapping[str, Position]
+    workspace: OpenWorkspace, consumer: Workspace, sources: Iterable[Source], watermarks: Mapping[str, Position]
 ) -> None:
     """Refuse what no run could read: looks up `read_as` of each table without a watermark in the consumer's workspace, and
     the share at its provider where this identity may see it. What was found fine is not asked again of this client.
@@ -43,12 +42,17 @@ async def check_readers(
     Raises InvalidArgument, NotFound or NotPermitted with what to do, and NotAuthenticated or Unavailable.
     """
     fine = _fine.setdefault(consumer, set())
-    for source in spec.sources:
-        if not isinstance(source, DeltaTable) or source.read_as is None or source.alias in watermarks:
+    for source in sources:
+        if not isinstance(source, DeltaTable) or source.read_as is None or _has_begun(watermarks.get(source.alias)):
             continue
         if source not in fine:
             await _check(workspace, consumer, source)
             fine.add(source)
+
+
+def _has_begun(mark: Position | None) -> bool:
+    """A mark before the first version may be of a source that could not be polled, and so not be checked, at its start."""
+    return mark is not None and not (isinstance(mark, TablePosition) and mark.at == BEFORE_FIRST)
 
 
 async def open_reader(workspace: OpenWorkspace, source: DeltaTable) -> VersionSource | None:

@@ -21,12 +21,14 @@ from databricks_bridge.core.emission import (
     waits_for_a_person,
 )
 from databricks_bridge.core.errors import BridgeError, NotFound, SourceError, Unavailable
+from databricks_bridge.core.left_out import LeftOut
 from databricks_bridge.core.policy import Hold, Ready
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.repair import shown
 from databricks_bridge.core.subscription import SubscriptionSpec
 from databricks_bridge.core.waiting import decide_wait, ready_at_once
 from databricks_bridge.feeds.look import Looker
+from databricks_bridge.feeds.polls import warn_of
 
 LONGEST_QUESTION_SECONDS = 30.0
 
@@ -51,6 +53,7 @@ class Watch:
     say: Callable[[str], None]
     active: Callable[[Claim], Awaitable[bool]] = _cannot_ask
     sent: Sent | None = None
+    left_out: frozenset[str] = frozenset()
     at_work: AtWork | None = None
     record: Record | None = None
     latest: dict[str, str] = field(default_factory=dict)
@@ -114,7 +117,12 @@ class Watch:
         claimed_at = record.last_claimed_at if record else None
         try:
             findings = await self.looker.look(self.spec, marks)
-            self.latest = {alias: shown(one.position) for alias, one in findings.items() if one.position is not None}
+            self.left_out = warn_of(self.spec.name, findings, self.left_out)
+            self.latest = {
+                alias: shown(one.position)
+                for alias, one in findings.items()
+                if not isinstance(one, LeftOut) and one.position is not None
+            }
             return decide_wait(self.spec, marks, claimed_at, findings, self.now())
         except SourceError as error:
             # The consumer meets the same error, and a failed task is where an author looks.

@@ -45,6 +45,7 @@ class DatabricksSubscriptionSensor(WaitingSensor):
 
     async def _look_once(self, context: Context) -> Answer | None:
         from databricks_bridge.assets.ledgers import task_ledger
+        from databricks_bridge.core.left_out import words_of
         from databricks_bridge.core.policy import Ready
         from databricks_bridge.core.waiting import decide_wait, ready_at_once
         from databricks_bridge.feeds.look import Looker
@@ -59,6 +60,8 @@ class DatabricksSubscriptionSensor(WaitingSensor):
             if reason is None:
                 marks = record.watermarks if record else {}
                 findings = await looker.look(spec, marks)
+                for words in words_of(findings):
+                    self.log.warning("%s; the other sources go on without it", words)
                 claimed_at = record.last_claimed_at if record else None
                 decision = decide_wait(spec, marks, claimed_at, findings, datetime.now(UTC))
                 self.log.info("%s", decision.reason)

@@ -11,6 +11,7 @@ from databricks_bridge.core.positions import position_from_json
 from databricks_bridge.core.record import Record
 from databricks_bridge.core.subscription import SubscriptionSpec, spec_from_json
 from databricks_bridge.core.waiting import decide_wait
+from databricks_bridge.feeds.polls import warn_of
 from databricks_bridge.feeds.seat import FeedLooker
 from databricks_bridge.triggers.polling import PollingTrigger
 
@@ -43,6 +44,7 @@ class SubscriptionTrigger(PollingTrigger):
         self.read_again_at = read_again_at
         self._looker: FeedLooker | None = None
         self._told = ""
+        self._left_out: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class SubscriptionTrigger(PollingTrigger):
         if self._looker is None:
             self._looker = FeedLooker(self._seat)
         findings = await self._looker.look(spec, marks)
+        self._left_out = warn_of(spec.name, findings, self._left_out, self.log.warning)
         decision = decide_wait(spec, marks, claimed_at, findings, self._now())
         if isinstance(decision, Ready):
             return {"subscription": spec.name, "updated": list(decision.updated), "reason": decision.reason}

@@ -28,6 +28,7 @@ from databricks_bridge.core.acts import (
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.commits import commit_of, untold_commit
 from databricks_bridge.core.errors import LedgerLost
+from databricks_bridge.core.left_out import begun, left_out, words_of
 from databricks_bridge.core.policy import Hold, Policy, decide
 from databricks_bridge.core.positions import covers
 from databricks_bridge.core.protocol.gone import still_missing
@@ -87,7 +88,7 @@ def _resume(memory: Memory, record: Record, claim: Claim, now: datetime, *, ente
         return Memory(State.JUDGED, record), GetRun(claim.run_id)
     if claim.status is ClaimStatus.UNDECIDED:
         raise nothing_can_tell(record, claim)
-    if all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+    if all(covers(record.watermarks.get(one.alias), one.to) for one in begun(claim.ranges, record.watermarks)):
         record = claims.dropped(record, now)
         return Memory(State.RESTART, record), WriteRecord(record)
     if claim.not_before is not None and now < claim.not_before:
@@ -165,7 +166,7 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         record = claims.started(plan, memory.record, settled, now)
         return Memory(State.RESTART, record), WriteRecord(record)
     passed = pending.passed_over(plan.spec, settled.watermarks, findings, now)
-    settled = replace(settled, watermarks=passed.watermarks, notes=passed.notes)
+    settled = replace(settled, watermarks=passed.watermarks, notes=(*passed.notes, *words_of(findings)))
     ranges = pending.ranges_of(plan.spec, settled.watermarks, findings)
     policy = plan.spec.policy if plan.wait else Policy(condition=plan.spec.policy.condition)
     claimed_at = memory.record.last_claimed_at if memory.record else None
@@ -181,6 +182,8 @@ def _looked(plan: Plan, memory: Memory, observation: Observation, now: datetime)
         if plan.wait:
             until = min(decision.until or now + plan.poll, now + plan.poll)
             return Memory(State.WOKE, memory.record), Pause(until, decision.reason, looking=memory.record)
+        for one in left_out(findings).values():
+            raise one.error  # "nothing new" would be said of what was not seen
         return memory, Finish((), None, decision.reason)
     record = claims.started(plan, memory.record, settled, now)
     return Memory(State.RECORDED, record, why=record.history[-1].what), WriteRecord(record)

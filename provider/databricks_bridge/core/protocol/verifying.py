@@ -22,6 +22,7 @@ from databricks_bridge.core.acts import (
 from databricks_bridge.core.claims import DENIED, Plan
 from databricks_bridge.core.commits import commit_of
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided, LedgerError, RunFailed
+from databricks_bridge.core.left_out import begun
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.positions import covers
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, shown_ranges
@@ -120,7 +121,9 @@ def _reread(plan: Plan, memory: Memory, observation: Observation, now: datetime)
     if memory.record is not None and record.epoch != memory.record.epoch:
         return memory, Finish((), memory.seen.run_id, f"{claim} belongs to an epoch that was ended meanwhile")
     ours = record.claim is not None and record.claim.token == claim.token
-    if not ours and all(covers(record.watermarks.get(one.alias), one.to) for one in claim.ranges):
+    if not ours and all(
+        covers(record.watermarks.get(one.alias), one.to) for one in begun(claim.ranges, record.watermarks)
+    ):
         commit = commit_of(record, plan.task)
         if commit is not None and commit.token == claim.token:
             # By another process of this very task: a try that was given up, and was not dead.
