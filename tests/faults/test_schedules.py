@@ -14,7 +14,8 @@ import pytest
 
 from databricks_bridge.core import acts, claims
 from databricks_bridge.core.record import Claim
-from databricks_bridge.feeds.driver import Driver
+from databricks_bridge.feeds import driver
+from databricks_bridge.workspace.client import Workspace
 from faults import run
 from faults.model import LEAST, demanded_cells
 from faults.run import play_all, story_lines, thin
@@ -75,13 +76,13 @@ def a_fresh_token_for_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_fresh_token_for_each_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def start(self: Driver, claim: Claim) -> acts.Observation:
-        run_id = await self._workspace.run_now(
+    async def start(workspace: Workspace, claim: Claim, **_: Any) -> acts.Observation:
+        run_id = await workspace.run_now(
             claim.target.job_id, job_parameters=dict(claim.parameters), idempotency_token=uuid.uuid4().hex
         )
         return acts.RunStarted(run_id)
 
-    monkeypatch.setattr(Driver, "_start", start)
+    monkeypatch.setattr(driver, "start_run", start)
 
 
 def with_token(claim: Claim, token: str) -> Claim:

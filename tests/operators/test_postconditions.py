@@ -45,7 +45,7 @@ def test_a_checkpoint_that_did_not_is_a_failed_run_and_the_next_try_starts_anoth
 ) -> None:
     condition = write(bench, tmp_path / "checkpoint", 0)
     with pytest.raises(
-        RunFailed, match=r"the postcondition does not hold: the checkpoint file:.* has flights at -1, not at 0"
+        RunFailed, match=r"its postcondition does not hold: the checkpoint file:.* has flights at -1, not at 0"
     ):
         bench.run(bench.operator(postcondition=condition))
     assert claim_of(bench.record()).status is ClaimStatus.FAILED

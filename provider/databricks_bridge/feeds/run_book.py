@@ -29,6 +29,9 @@ _KEPT = (
 )
 """Fields of a run that are remembered: its raw JSON without tasks, clusters and schedules."""
 
+GONE_SECONDS = 300.0
+"""For so long a run that is not shown any more is still believed to be there: answers may be a little old."""
+
 OVERLAP_MS = 10 * 60 * 1000
 """How far behind the newest start a listing reaches back: starts are not shown in the order in which they happen."""
 
@@ -111,6 +114,7 @@ class Book:
         self.seen: dict[int, Run] = {}
         self.refused: dict[int, BridgeError] = {}
         self.jobs: dict[int, Job] = {}
+        self.missing: dict[int, float] = {}
 
     def await_run(self, run_id: int, bell: Bell) -> None:
         """From now on the run is followed, and what was known of it before is not believed: it may have been repaired."""
@@ -158,6 +162,7 @@ class Book:
         """Remembers these runs where somebody waits for them, and rings where an ending is new."""
         for run in runs:
             run_id, job = run["run_id"], self.jobs.get(run.get("job_id", 0))
+            self.missing.pop(run_id, None)
             awaited = self.ids.get(run_id)
             if job is not None and (run.get("start_time") or -1) < job.from_ms:
                 job = None
@@ -175,14 +180,25 @@ class Book:
                     job.ring()
                 job.put(kept)
 
-    def refuse(self, run_id: int, error: BridgeError) -> None:
-        """The workspace does not show this run: it is gone, or we may not see it."""
+    def refuse(self, run_id: int, error: BridgeError, at: float) -> None:
+        """The workspace does not show this run: it is gone, or we may not see it.
+
+        Of a job's runs it is dropped only when it has not been shown for `GONE_SECONDS`: a source would pass over it for good.
+
+        :param run_id: the run that was asked for.
+        :param error: what the workspace said.
+        :param at: when it said so, by the feed's clock, in seconds.
+        """
         if run_id in self.ids:
             if run_id not in self.refused or isinstance(error, NotFound):
                 _ring(self.ids[run_id])
             self.refused[run_id] = error
-        if isinstance(error, NotFound):
-            for job in self.jobs.values():
+        holders = [job for job in self.jobs.values() if run_id in job.runs]
+        if not isinstance(error, NotFound) or not holders:
+            self.missing.pop(run_id, None)
+        elif at - self.missing.setdefault(run_id, at) >= GONE_SECONDS:
+            del self.missing[run_id]
+            for job in holders:
                 job.drop([run_id])
 
     def prune(self) -> None:

@@ -323,7 +323,7 @@ class RunFeed:
         except NotAuthenticated:
             raise
         except WorkspaceError as error:
-            self._book.refuse(run_id, error)
+            self._book.refuse(run_id, error, self._timing.clock())
 
     async def _all(self, act: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
         """Does it with each, a few at a time, and raises the first error afterwards."""
