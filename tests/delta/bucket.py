@@ -24,6 +24,7 @@ class Bucket:
     """One bucket: ListObjectsV2 with start-after and pages of three keys, and GET with ranges."""
 
     files: dict[str, bytes] = field(default_factory=dict)
+    drops_begun_with_offset: bool = False
     refuse_list: tuple[int, str] | None = None
     refuse_get: tuple[int, str] | None = None
     asked: list[str] = field(default_factory=list)
@@ -61,6 +62,8 @@ class Bucket:
     def _list(self, query: Any) -> web.Response:
         after = query.get("continuation-token") or query.get("start-after", "")
         keys = sorted(key for key in self.files if key.startswith(query.get("prefix", "")) and key > after)
+        if self.drops_begun_with_offset and (offset := query.get("start-after", "")):
+            keys = [key for key in keys if not key.startswith(offset)]
         page, more = keys[:3], len(keys) > 3
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.files[key])}</Size><ETag>&quot;{key[-9:]}&quot;</ETag>"
