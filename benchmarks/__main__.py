@@ -11,6 +11,7 @@ from benchmarks.figures import line
 BENCHMARKS = {
     "latest-version": "latest_version",
     "poll-cost": "poll_cost",
+    "backlog": "backlog",
     "import": "import_cost",
     "watch-10k": "watch_10k",
     "waits-1k": "waits_1k",

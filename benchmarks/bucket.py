@@ -29,21 +29,28 @@ _MODIFIED_HTTP = "Sun, 29 Nov 2026 12:00:00 GMT"
 
 @dataclass
 class Log:
-    """A log of commits 0 to `last`, with one checkpoint at `checkpoint` and a hint that names it."""
+    """A log of commits 0 to `last`, with one checkpoint at `checkpoint` and a hint that names it; with `every`, one at each
+    multiple of it too.
+    """
 
     last: int
     checkpoint: int
     parquet: bytes
     counts: Counter[str] = field(default_factory=Counter)
+    every: int | None = None
+
+    def has_checkpoint(self, version: int) -> bool:
+        """Whether there is one at this version."""
+        return version == self.checkpoint or (self.every is not None and version > 0 and version % self.every == 0)
 
     def content(self, key: str) -> bytes | None:
         """The bytes of a key, None when the log does not have it."""
         name = key.removeprefix(f"{PREFIX}/{LOG}/")
         if name == "_last_checkpoint":
             return json.dumps({"version": self.checkpoint, "size": 3}).encode()
-        if name == f"{self.checkpoint:020d}.checkpoint.parquet":
-            return self.parquet
         digits, _, kind = name.partition(".")
+        if kind == "checkpoint.parquet" and digits.isdecimal() and self.has_checkpoint(int(digits)):
+            return self.parquet
         if kind != "json" or not digits.isdecimal() or int(digits) > self.last:
             return None
         return _lines({"commitInfo": {"timestamp": 0, "operation": "WRITE"}}, _add(int(digits)))
@@ -54,7 +61,7 @@ class Log:
         digits = after.removeprefix(root)[:20]
         first = int(digits) if digits.isdecimal() else 0
         for version in range(first, self.last + 1):
-            if version == self.checkpoint:
+            if self.has_checkpoint(version):
                 yield f"{root}{version:020d}.checkpoint.parquet"
             yield f"{PREFIX}/{commit_path(version)}"
         yield f"{root}_last_checkpoint"
@@ -62,11 +69,12 @@ class Log:
 
 @dataclass
 class Bucket:
-    """What is served, and where. `log` may be set to another one at any time."""
+    """What is served, and where. `log` may be set to another one at any time; `sent` are the bytes of all answers."""
 
     log: Log
     delay_seconds: float
     url: str = ""
+    sent: int = 0
 
     def options(self) -> dict[str, Any]:
         """Arguments of obstore's S3Store."""
@@ -95,7 +103,9 @@ class Bucket:
         await asyncio.sleep(self.delay_seconds)
         key = request.match_info.get("key", "")
         self.log.counts["LIST" if not key else request.method] += 1
-        return self._object(key, request) if key else self._list(request.query)
+        answer = self._object(key, request) if key else self._list(request.query)
+        self.sent += int(answer.headers.get("Content-Length", 0)) or answer.content_length or 0
+        return answer
 
     def _object(self, key: str, request: web.Request) -> web.Response:
         content = self.log.content(key)

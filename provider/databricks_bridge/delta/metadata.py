@@ -51,11 +51,12 @@ class Metadata:
         settings = action.get("configuration") or {}
         # a map column comes out of Parquet as pairs
         settings = dict(settings) if isinstance(settings, list | dict) else {}
+        retention = parse_interval(settings.get(_DELETED_FILE_RETENTION))
         return cls(
             str(action["id"]),
             _on(settings, _FEED),
             _on(settings, _IN_COMMIT_TIMESTAMPS),
-            parse_interval(settings.get(_DELETED_FILE_RETENTION)) or DELETED_FILE_RETENTION,
+            DELETED_FILE_RETENTION if retention is None else retention,
             names_catalog_managed(settings),
         )
 

@@ -180,6 +180,10 @@ class Looker:
         )
         return words
 
+    def keep(self, source: DeltaTable, table: VersionSource) -> None:
+        """Ask this one for the versions of a table, instead of opening it."""
+        self._tables[key_of(source)] = table
+
     async def table(self, source: DeltaTable) -> VersionSource:
         """Who is asked for the versions of this table."""
         key = key_of(source)

@@ -130,7 +130,18 @@ class ObjectStoreLedger:
         found = await self._listed(name_of(hint - 1)) if hint else {}
         if not found:
             found = await self._listed(None)
-        return max(found, default=None)
+        newest = max(found, default=None)
+        if newest is None and hint:
+            # No record would be a first start, so the file that the hint names is asked for too.
+            newest = await self._newest_read(hint)
+        return newest
+
+    async def _newest_read(self, revision: int) -> int | None:
+        """The newest revision from this one on, by reading; None where this one is not there."""
+        found = None
+        while await self._objects.get(name_of(revision)) is not None:
+            found, revision = revision, revision + 1
+        return found
 
     async def _hint(self) -> int | None:
         data = (await self._objects.get(HINT)) or b""
