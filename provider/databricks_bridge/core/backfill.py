@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from databricks_bridge.core import parameters
@@ -29,12 +29,15 @@ EPOCH = "backfill"
 
 @dataclass(frozen=True)
 class Asking:
-    """The Airflow task that asks, the same for all its tries."""
+    """The Airflow task that asks, the same for all its tries; with `rerun`, for those since a person cleared it: `cleared` is
+    the number of the first of them, 0 before that.
+    """
 
     dag_id: str
     run_id: str
     task_id: str
     map_index: int
+    cleared: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,16 @@ class Backfill:
             "workspace_id": self.target.workspace_id,
             "job_id": self.target.job_id,
             "ranges": {alias: list(bounds) for alias, bounds in self.bounds.items()},
-            "airflow": vars(self.asking),
+            "airflow": {name: value for name, value in vars(self.asking).items() if name != "cleared" or value},
             "generation": generation,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def whose(self, given: Mapping[str, str]) -> Backfill | None:
+        """This backfill, or the same before a clear, whichever started the run with these job parameters; None for neither."""
+        cleared = range(self.asking.cleared, -1, -1)
+        ones = (replace(self, asking=replace(self.asking, cleared=number)) for number in cleared)
+        return next((one for one in ones if one.generation_of(given) is not None), None)
 
     def ranges(self, sources: Iterable[Source]) -> tuple[Range, ...]:
         """The ranges by their numbers alone."""
@@ -115,6 +124,15 @@ class Backfill:
         ranges = parameters.ranges_of(seen.parameters, {})
         epoch = datetime.fromtimestamp(0).astimezone()
         return Claim(ranges, self.token(generation), generation, self.target, tuple(seen.parameters.items()), epoch)
+
+
+def first_try_since_clear(max_tries: int, retries: int) -> int:
+    """The number of the first try since a person cleared the task; 0 where nobody did.
+
+    Airflow 3 gives a cleared task as many tries more as it has retries: `max_tries = try_number + retries`
+    (`clear_task_instances`). A retry leaves it alone.
+    """
+    return max_tries - retries + 1 if max_tries > retries else 0
 
 
 def standing(runs: Mapping[int, RunSeen], generation: int = 0) -> tuple[int, RunSeen | None]:

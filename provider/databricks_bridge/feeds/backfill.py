@@ -41,13 +41,14 @@ RUNS_KEPT = timedelta(days=60)
 class BackfillDriver:
     """One task's way through a backfill. `driver` does the acts; of its ledger nothing but the consumer is read.
 
-    `since` is the earliest time at which a try of this task can have started a run.
+    `since` is the earliest time at which a try of this task can have started a run; `cleared` says that a person cleared it.
     """
 
     driver: Driver
     workspace: Workspace
     backfill: Backfill
     since: datetime
+    cleared: bool = False
 
     async def drive(
         self, *, follow: bool = True, again: bool = False, awaited: int | None = None
@@ -69,6 +70,7 @@ class BackfillDriver:
         before = earlier.get(generation - 1)
         if awaited is not None:
             seen = await self._see(awaited)
+            self.backfill = self.backfill.whose(seen.parameters) or self.backfill
             generation = self.backfill.ran(seen).generation
         while True:
             found = seen is not None and awaited is None
@@ -81,6 +83,12 @@ class BackfillDriver:
                 denied = await self._denied(seen)
                 if not denied:
                     claim = self.backfill.ran(seen)
+                    if found and self.cleared:
+                        log.warning(
+                            "run %s did this range before a person cleared the task, and it is not run again; to have a clear run "
+                            "it again, give the operator rerun=True",
+                            seen.run_id,
+                        )
                     return acts.Finish(
                         claim.ranges, seen.run_id, f"backfilled {claim}; the watermark stays where it is"
                     )
@@ -114,9 +122,19 @@ class BackfillDriver:
         async for run in self.workspace.list_runs(
             job_id=target.job_id, start_time_from_ms=int(from_.timestamp() * 1000)
         ):
-            generation = self.backfill.generation_of(of_run(run))
-            if generation is not None:
-                found[generation] = await self._see(int(run["run_id"]))
+            whose = self.backfill.whose(of_run(run))
+            generation = whose.generation_of(of_run(run)) if whose else None
+            if whose is None or generation is None:
+                continue
+            seen = await self._see(int(run["run_id"]))
+            if whose == self.backfill:
+                found[generation] = seen
+            elif seen.outcome.ending is Ending.ACTIVE:
+                log.info(
+                    "run %s of before the clear is still under way: it is followed, and none is started", seen.run_id
+                )
+                self.backfill = whose
+                return {generation: seen}
         if found:
             log.info("earlier tries started run %s", ", ".join(str(found[one].run_id) for one in sorted(found)))
         return found

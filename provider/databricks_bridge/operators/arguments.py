@@ -42,6 +42,15 @@ def count_of(value: object, field: str) -> int:
     return int(text)
 
 
+def flag_of(value: object, field: str) -> bool:
+    """True or False, or a template's text of them. Raises InvalidArgument."""
+    known = {"true": True, "false": False, "none": False, "": False}
+    text = str(value).strip().lower()
+    if text not in known:
+        raise InvalidArgument(f"{field} is {value!r}; give True or False")
+    return known[text]
+
+
 def job_of_arguments(job_id: object, job_name: object, owner: str) -> tuple[int | None, str | None]:
     """`job_id` as a number, or `job_name`. Raises InvalidArgument unless exactly one of them is given."""
     check_job(job_id, job_name, owner)

@@ -58,7 +58,8 @@ class DatabricksIncrementalRunOperator(BaseOperator):
 
     `range` is for a backfill: `{"flights": (3, 7)}`, from exclusive, to inclusive, every source of the subscription named,
     `(n, n)` for nothing; or JSON text of that. It moves no watermark and touches no claim. One DAG run, task and map index
-    gets one successful run for it: a retry or a clear finds that again, and starts another one only after a failure.
+    gets one successful run for it: a retry or a clear finds that again, and starts another one only after a failure. With
+    `rerun=True` a clear by a person runs the range again; a retry never does, and a run that is still under way is followed.
     Without `range` a DAG run of Airflow's backfill is refused.
 
     Returns `{"run_id", "ranges", "reason"}`. Raises RunFailed, ClaimError, SourceError, LedgerError, WorkspaceError.
@@ -71,6 +72,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         "job_name",
         "job_parameters",
         "range",
+        "rerun",
         "on_nothing_new",
         "max_generations",
     )
@@ -83,6 +85,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
     job_name: str | None
     job_parameters: Mapping[str, str] | None
     range: Mapping[str, Sequence[int | str]] | str | None
+    rerun: bool | str
     on_nothing_new: Literal["skip", "succeed"]
     max_generations: int | str
     poll_interval: timedelta
@@ -100,6 +103,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         job_name: str | None = None,
         job_parameters: Mapping[str, str] | None = None,
         range: Mapping[str, Sequence[int | str]] | str | None = None,
+        rerun: bool | str = False,
         on_nothing_new: Literal["skip", "succeed"] = "skip",
         max_generations: int | str = 3,
         poll_interval: timedelta = timedelta(seconds=30),
@@ -118,6 +122,8 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         arguments.check_parameters(job_parameters, sources)
         arguments.check_range(range, sources)
         arguments.check_on_nothing_new(on_nothing_new)
+        if not arguments.is_late(rerun):
+            arguments.flag_of(rerun, "rerun")
         if not arguments.is_late(max_generations):
             arguments.count_of(max_generations, "max_generations")
         if not isinstance(poll_interval, timedelta) or poll_interval <= timedelta(0):
@@ -135,6 +141,7 @@ class DatabricksIncrementalRunOperator(BaseOperator):
             job_name=job_name,
             job_parameters=job_parameters,
             range=range,
+            rerun=rerun,
             on_nothing_new=on_nothing_new,
             max_generations=max_generations,
             poll_interval=poll_interval,
@@ -288,15 +295,18 @@ class DatabricksIncrementalRunOperator(BaseOperator):
         bounds: Mapping[str, tuple[int, int]],
         event: dict[str, Any] | None,
     ) -> Finish | AwaitRun | Pause:
-        from databricks_bridge.core.backfill import Asking, Backfill
+        from databricks_bridge.core.backfill import Asking, Backfill, first_try_since_clear
         from databricks_bridge.feeds.backfill import BackfillDriver
 
         ti: Any = context["ti"]
-        asking = Asking(ti.dag_id, ti.run_id, ti.task_id, -1 if ti.map_index is None else ti.map_index)
+        cleared = first_try_since_clear(int(ti.max_tries or 0), int(self.retries or 0))
+        map_index = -1 if ti.map_index is None else ti.map_index
+        rerun = arguments.flag_of(self.rerun, "rerun")
+        asking = Asking(ti.dag_id, ti.run_id, ti.task_id, map_index, cleared if rerun else 0)
         backfill = Backfill(self.subscription.name, driver.plan.target, bounds, asking)
         awaited = event.get("run_id") if event is not None else None
         again = event is not None or ti.try_number > 1
-        way = BackfillDriver(driver, workspace, backfill, context["dag_run"].run_after)
+        way = BackfillDriver(driver, workspace, backfill, context["dag_run"].run_after, cleared > 0)
         return await way.drive(follow=not self.deferrable, again=again, awaited=awaited)
 
     async def _cancel(self, driver: Driver, workspace: Workspace, state: str, *, backfill: bool) -> None:
