@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import abstractmethod
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +32,8 @@ class WaitingSensor(BaseSensorOperator):
 
     # No constructor of its own: every level of them costs each sensor of each DAG file a tenth of its time.
     deferrable: bool
+    _until: float | None = None
+    """The end of the wait in this process, in monotonic seconds."""
 
     @property
     def _budget(self) -> float:
@@ -46,6 +49,16 @@ class WaitingSensor(BaseSensorOperator):
     @abstractmethod
     async def _look_once(self, context: Context) -> Answer | None:
         """The answer when the wait is over, else None. Raises what is wrong for good."""
+
+    async def _look_in_time(self, context: Context) -> Answer | None:
+        """A look that takes no longer than what is left of the wait, whatever it waits for; then nothing has come."""
+        left = float(self._longest_wait.total_seconds()) if self._until is None else self._until - time.monotonic()
+        try:
+            async with asyncio.timeout(max(SHORTEST_CALL_SECONDS, left)):
+                return await self._look_once(context)
+        except TimeoutError:
+            self.log.warning("the look was not done when the time of the wait was over")
+            return None
 
     @abstractmethod
     def _trigger(self, context: Context, poll_interval: float, deadline: str) -> PollingTrigger:
@@ -65,11 +78,12 @@ class WaitingSensor(BaseSensorOperator):
         return ""
 
     def poke(self, context: Context) -> PokeReturnValue:
-        answer = asyncio.run(self._look_once(context))
+        answer = asyncio.run(self._look_in_time(context))
         return PokeReturnValue(is_done=answer is not None, xcom_value=answer)
 
     @ends_for_good
     def execute(self, context: Context) -> Any:
+        self._until = time.monotonic() + self._longest_wait.total_seconds()
         if self.deferrable:
             return self._look_or_defer(context, datetime.now(UTC) + self._longest_wait)
         try:
@@ -86,7 +100,8 @@ class WaitingSensor(BaseSensorOperator):
         return super().resume_execution(next_method, next_kwargs, context)
 
     def _look_or_defer(self, context: Context, deadline: datetime) -> Answer:
-        answer = asyncio.run(self._look_once(context))
+        self._until = time.monotonic() + (deadline - datetime.now(UTC)).total_seconds()
+        answer = asyncio.run(self._look_in_time(context))
         if answer is not None:
             return answer
         left = max(deadline - datetime.now(UTC), timedelta(0))
