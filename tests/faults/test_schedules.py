@@ -22,7 +22,7 @@ from faults.run import play_all, story_lines, thin
 
 SEED = 1
 SMOKE = (0, 1, 3, 4)
-RACE = 33
+RACE, RESUMED = 33, 19
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -90,10 +90,15 @@ def with_token(claim: Claim, token: str) -> Claim:
     return replace(claim, token=token, parameters=parameters)
 
 
-@pytest.mark.parametrize("break_it", [to_in_the_token, a_fresh_token_for_each_claim, a_fresh_token_for_each_try])
-async def test_a_broken_token_is_reported(break_it: Break, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("break_it", "one"),
+    [(to_in_the_token, RACE), (a_fresh_token_for_each_claim, RACE), (a_fresh_token_for_each_try, RESUMED)],
+)
+async def test_a_broken_token_is_reported(
+    break_it: Break, one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a schedule where two processes race over an upsert keep, and some die between claim and run."""
     break_it(monkeypatch)
-    found = await play_all(SEED, [RACE], tmp_path)
+    found = await play_all(SEED, [one], tmp_path)
     assert found.verdict.twice
-    assert f"SEED={SEED} ONLY={RACE}" in "".join(story_lines(SEED, found))
+    assert f"SEED={SEED} ONLY={one}" in "".join(story_lines(SEED, found))
