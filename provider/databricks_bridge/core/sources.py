@@ -87,13 +87,13 @@ class DeltaTable:
                 check_text(getattr(self, name), f"{name} of {self.table}")
         if self.read_as is not None:
             check_table_name(self.read_as, "read_as")
-        if self.reads not in ("batch", "stream"):
-            raise InvalidArgument(f"reads of {self.table} is {self.reads!r}; give 'batch' or 'stream'")
         _check_via(self)
         object.__setattr__(self, "alias", self.alias or _alias_of(self.table.rpartition(".")[2].strip("`")))
         _check_alias(self.alias, self.table)
         check_start(self.start, f"start of {self.table}", versions=True)
         _check_reader(self)
+        if self.reads not in ("batch", "stream"):
+            raise InvalidArgument(f"reads of {self.table} is {self.reads!r}; give 'batch' or 'stream'")
 
     @property
     def reader_name(self) -> str:
