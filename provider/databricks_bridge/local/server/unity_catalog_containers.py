@@ -7,7 +7,7 @@ from typing import Any
 
 from databricks_bridge.local.ports import Workspace
 from databricks_bridge.local.server import unity_catalog_names as names
-from databricks_bridge.local.server.errors import InvalidParameterValue, InvalidState
+from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
 from databricks_bridge.local.server.requests import Arguments
 from databricks_bridge.local.server.unity_catalog_errors import (
     CatalogAlreadyExists,
@@ -45,6 +45,7 @@ def list_catalogs(workspace: Workspace, given: Arguments) -> Body:
 def create_catalog(workspace: Workspace, given: Arguments) -> Body:
     name = _new_name(given)
     names.refuse_system(name)
+    _refuse_storage(given)
     folder = names.catalog_folder(workspace, name)
     try:
         folder.mkdir()
@@ -54,6 +55,13 @@ def create_catalog(workspace: Workspace, given: Arguments) -> Body:
     # As on Databricks, a new catalog has a schema `default`.
     (folder / "default").mkdir()
     return _catalog(workspace, folder)
+
+
+def _refuse_storage(given: Arguments) -> None:
+    if given.text("storage_root") is not None:
+        raise FeatureDisabled(
+            "storage_root: the local workspace, which is not Databricks, keeps what is managed in its own folder; leave it out"
+        )
 
 
 def get_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
@@ -78,7 +86,9 @@ def delete_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
 def _catalog(workspace: Workspace, folder: Path) -> Body:
     known = names.card(folder, names.catalog_card(folder))
     share = workspace.shares.find(workspace.metastore, folder.name)
-    kind: Body = {"catalog_type": _MANAGED, "storage_root": folder.absolute().as_uri()}
+    # No storage_root: Databricks answers one only where it was given, and clients that deploy take another one for a reason
+    # to make the catalog anew, with all that is in it.
+    kind: Body = {"catalog_type": _MANAGED}
     if share is not None:
         kind = {
             "catalog_type": _SHARED,
@@ -110,6 +120,7 @@ def create_schema(workspace: Workspace, given: Arguments) -> Body:
     name = _new_name(given)
     folder = names.existing_catalog(workspace, catalog) / name
     names.refuse_read_only(workspace, catalog)
+    _refuse_storage(given)
     try:
         folder.mkdir()
     except FileExistsError:
