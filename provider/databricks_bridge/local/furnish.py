@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from databricks_bridge.core.errors import BridgeError
+from databricks_bridge.local.bundle.references import with_job_ids
+from databricks_bridge.local.lab_bundle import Bundle
 from databricks_bridge.local.lab_file import Arrival, Lab, LabWorkspace
 from databricks_bridge.local.rest import Rest
 
@@ -33,8 +35,8 @@ def furnish(lab: Lab, workspaces: Mapping[str, Rest], say: Say, sleep: Callable[
         for share in one.shares:
             rest.call("POST", "/local/shares", share)
     for one, rest, runs in started:
-        jobs = [job for key, job in (one.bundle.jobs.items() if one.bundle else ()) if key not in runs]
-        for job in (*jobs, *one.jobs):
+        _put_bundle_jobs(one.bundle, rest, runs)
+        for job in one.jobs:
             rest.put_job(job)
     for one, rest, _ in started:
         land(rest, one.files, overwrite=False)
@@ -63,13 +65,44 @@ def _groundwork(one: LabWorkspace, rest: Rest, say: Say) -> dict[str, int]:
         rest.make("/api/2.1/unity-catalog/volumes", body)
     notebooks = {**(one.bundle.notebooks if one.bundle else {}), **(one.notebooks or {})}
     for path, file in notebooks.items():
-        rest.notebook(path, file.read_text(encoding="utf-8"))
-    runs = {}
-    for key in one.bundle.first if one.bundle else ():
-        assert one.bundle is not None
+        rest.notebook_file(path, file)
+    runs: dict[str, int] = {}
+    if one.bundle is None:
+        return runs
+    _put_securables(one.bundle, rest)
+    for path, file in one.bundle.files.items():
+        rest.workspace_file(path, file)
+    for key in one.bundle.first:
         job_id = rest.put_job(one.bundle.jobs[key])
         runs[key] = int(rest.call("POST", "/api/2.2/jobs/run-now", {"job_id": job_id})["run_id"])
     return runs
+
+
+def _put_securables(bundle: Bundle, rest: Rest) -> None:
+    for kind, bodies in (("catalogs", bundle.catalogs), ("schemas", bundle.schemas), ("volumes", bundle.volumes)):
+        for body in bodies:
+            rest.make(f"/api/2.1/unity-catalog/{kind}", body)
+    for kind, name, changes in bundle.grants:
+        rest.call("PATCH", f"/api/2.1/unity-catalog/permissions/{kind}/{name}", {"changes": changes})
+
+
+def _put_bundle_jobs(bundle: Bundle | None, rest: Rest, made: Mapping[str, int]) -> None:
+    """All but those in `made`; in the bundle's order, so that the ids which a job names are there."""
+    ids: dict[str, int] = {}
+    for key, job in bundle.jobs.items() if bundle else ():
+        assert bundle is not None
+        if key in made:
+            found = rest.job_id(str(job["name"]))
+            assert found is not None, "it has run"
+            ids[key] = found
+        else:
+            ids[key] = rest.put_job(with_job_ids(job, ids))
+        if access := bundle.permissions.get(key):
+            control = [
+                {"permission_level": one["level"], **{who: name for who, name in one.items() if who != "level"}}
+                for one in access
+            ]
+            rest.call("PUT", f"/api/2.0/permissions/jobs/{ids[key]}", {"access_control_list": control})
 
 
 def _wait(rest: Rest, key: str, run_id: int, sleep: Callable[[float], None]) -> None:

@@ -42,10 +42,25 @@ class Rest:
 
     def notebook(self, path: str, source: str) -> None:
         """Put a notebook, in Databricks' source format, at `path`."""
+        self._import(path, source.encode(), {"format": "SOURCE", "language": "PYTHON"})
+
+    def notebook_file(self, path: str, file: Path) -> None:
+        """Put a notebook at `path`: Databricks' source format, or Jupyter's for a file that ends in .ipynb."""
+        kind = {"format": "JUPYTER"} if file.suffix == ".ipynb" else {"format": "SOURCE", "language": "PYTHON"}
+        if file.suffix == ".sql":
+            kind["language"] = "SQL"
+        self._import(path, file.read_bytes(), kind)
+
+    def _import(self, path: str, content: bytes, kind: Mapping[str, str]) -> None:
         self.call("POST", "/api/2.0/workspace/mkdirs", {"path": path.rpartition("/")[0] or "/"})
-        content = base64.b64encode(source.encode()).decode()
-        body = {"path": path, "content": content, "format": "SOURCE", "language": "PYTHON", "overwrite": True}
-        self.call("POST", "/api/2.0/workspace/import", body)
+        body = {"path": path, "content": base64.b64encode(content).decode(), "overwrite": True}
+        self.call("POST", "/api/2.0/workspace/import", body | dict(kind))
+
+    def workspace_file(self, path: str, file: Path) -> None:
+        """Put a file that is no notebook at `path`."""
+        self.call("POST", "/api/2.0/workspace/mkdirs", {"path": path.rpartition("/")[0] or "/"})
+        target = f"/api/2.0/workspace-files/import-file/{quote(path.lstrip('/'))}"
+        self._send("POST", target, content=file.read_bytes(), params={"overwrite": "true"})
 
     def job_id(self, name: str) -> int | None:
         """The id of the oldest job of that exact name."""
