@@ -317,3 +317,75 @@ def test_which_run_of_which_job_last_wrote_a_table(spark: Deployment, ops: Any) 
         "WHERE target_table_name = 'orders' AND entity_type = 'JOB' GROUP BY ALL",
     ) == [["/Volumes/main/fresh/land", "PATH", "2", "2"]]
     assert rows(ops, "SELECT * FROM system.access.table_lineage WHERE source_table_catalog = 'system'") == []
+
+
+DOOR = """
+spark.sql("CREATE CATALOG IF NOT EXISTS made COMMENT 'by SQL'")
+spark.sql("CREATE SCHEMA made.s")
+spark.sql("CREATE TABLE made.s.t (id INT NOT NULL, name STRING)")
+spark.sql("CREATE VOLUME made.s.v COMMENT 'files'")
+spark.sql("GRANT SELECT, MODIFY ON TABLE made.s.t TO `bob@example.com`")
+jobs = spark.table("system.lakeflow.jobs").where("name = 'door'").count()
+tables = [row.table_name for row in spark.table("made.information_schema.tables").collect()]
+dbutils.notebook.exit(f"{jobs} {tables} {sorted({'made', 'main', 'system', 'spark_catalog'} & {row.catalog for row in spark.sql('SHOW CATALOGS').collect()})}")
+"""
+
+
+def test_catalogs_volumes_grants_and_the_information_schema_by_sql(spark: Deployment, ops: Any) -> None:
+    """The same statements in a notebook and of a warehouse; the API shows what they did."""
+    (spark.layout.workspace_files("ops") / "door.py").write_text(DOOR)
+    task = {"task_key": "m", "notebook_task": {"notebook_path": "/door"}}
+    job_id = ops.api_client.do("POST", "/api/2.2/jobs/create", body={"name": "door", "tasks": [task]})["job_id"]
+    run_id = int(ops.jobs.run_now(job_id).run_id)
+    ended_at(ops, run_id)
+    task_run = ops.jobs.get_run(run_id).tasks[0].run_id
+    output = ops.jobs.get_run_output(task_run)
+    assert output.notebook_output.result == "1 ['t'] ['made', 'main', 'system']", output
+    assert ops.catalogs.get("made").comment == "by SQL"
+    assert ops.volumes.read("made.s.v").comment == "files"
+
+    assert rows(ops, "SHOW CATALOGS LIKE 'ma*'") == [["made"], ["main"]]
+    assert rows(ops, "SHOW VOLUMES IN made.s") == [["s", "v"]]
+    assert rows(ops, "DESCRIBE VOLUME made.s.v")[0][:3] == ["v", "made", "s"]
+    assert rows(ops, "DESCRIBE CATALOG made")[:2] == [["Catalog Name", "made"], ["Comment", "by SQL"]]
+    assert rows(ops, "SHOW GRANTS `bob@example.com` ON TABLE made.s.t") == [
+        ["bob@example.com", "SELECT", "TABLE", "made.s.t"],
+        ["bob@example.com", "MODIFY", "TABLE", "made.s.t"],
+    ]
+    rows(ops, "GRANT USE SCHEMA ON SCHEMA made.s TO bob")
+    rows(ops, "REVOKE MODIFY ON TABLE made.s.t FROM `bob@example.com`")
+    assert rows(ops, "SHOW GRANTS bob ON TABLE t", catalog="made", schema="s") == [
+        ["bob", "USE SCHEMA", "SCHEMA", "made.s"]
+    ]
+    assert rows(ops, "SHOW GRANTS `bob@example.com` ON made.s.t") == [
+        ["bob@example.com", "SELECT", "TABLE", "made.s.t"]
+    ]
+    columns = (
+        "SELECT column_name, ordinal_position, is_nullable FROM made.information_schema.columns WHERE table_name = 't'"
+    )
+    assert rows(ops, columns + " ORDER BY 2") == [["id", "0", "NO"], ["name", "1", "YES"]]
+    assert rows(ops, "SELECT volume_name FROM system.information_schema.volumes WHERE volume_catalog = 'made'") == [
+        ["v"]
+    ]
+    both = "SELECT count(*) FROM information_schema.schemata a JOIN information_schema.schemata b USING (schema_name)"
+    assert rows(ops, both, catalog="made", schema="s") == [["2"]]
+    assert rows(ops, "SELECT current_user()") == [[ops.current_user.me().user_name]]
+    for statement, word in {
+        "SELECT * FROM nowhere.information_schema.tables": "nowhere",
+        "CREATE CATALOG made": "[CATALOG_ALREADY_EXISTS]",
+        "DROP VOLUME made.s.nothing": "does not exist",
+        "GRANT FLY ON TABLE made.s.t TO bob": "FLY",
+        "GRANT SELECT ON EXTERNAL LOCATION x TO bob": "grants are kept on CATALOG",
+        "SELECT * FROM main.information_schema.routines": "is not served by the local workspace",
+        "DROP CATALOG made": "not empty",
+        "ALTER TABLE made.s.t SET TAGS ('a' = 'b')": "tags are not served by the local workspace",
+    }.items():
+        failed = run(ops, statement)
+        assert failed.status.state.value == "FAILED", statement
+        assert word in failed.status.error.message, failed.status.error.message
+        assert "\n" not in failed.status.error.message
+    rows(ops, "DROP VOLUME IF EXISTS made.s.v")
+    rows(ops, "DROP VOLUME IF EXISTS made.s.v")
+    rows(ops, "DROP CATALOG made CASCADE")
+    rows(ops, "DROP CATALOG IF EXISTS made")
+    assert "made" not in [catalog.name for catalog in ops.catalogs.list()]

@@ -6,14 +6,14 @@ from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.local.engine.autoloader_options import Evolution, LoaderOptions, parse_options
 from databricks_bridge.local.engine.errors import NotServedHere
 
-SOURCE = {"recursivefilelookup": "true", "maxfilespertrigger": "1000"}
+SOURCE = {"recursivefilelookup": "true", "maxfilespertrigger": "1000", "maxfileage": "36500d"}
 JSON = {"cloudFiles.format": "json"}
 LOCATED = JSON | {"cloudFiles.schemaLocation": "/s"}
 
 
 def test_an_inferred_json_stream_has_databricks_defaults() -> None:
     assert parse_options(LOCATED | {"path": "/p"}, has_schema=False) == LoaderOptions(
-        "json", "/s", False, None, Evolution.ADD_NEW_COLUMNS, "_rescued_data", SOURCE
+        "json", "/s", False, None, Evolution.ADD_NEW_COLUMNS, "_rescued_data", None, SOURCE
     )
 
 
@@ -28,6 +28,7 @@ def test_names_are_read_without_case_and_source_options_go_through() -> None:
         "pathGlobFilter": "*.csv",
         "cloudFiles.inferColumnTypes": "True",
         "cloudFiles.schemaHints": "a INT",
+        "cloudFiles.partitionColumns": "day, hour",
     }
     assert parse_options(options, has_schema=False) == LoaderOptions(
         "csv",
@@ -35,7 +36,8 @@ def test_names_are_read_without_case_and_source_options_go_through() -> None:
         True,
         "a INT",
         Evolution.ADD_NEW_COLUMNS,
-        None,
+        "_rescued_data",
+        ("day", "hour"),
         SOURCE | {"maxfilespertrigger": "2", "header": "true", "pathglobfilter": "*.csv"},
     )
 
@@ -49,16 +51,16 @@ def test_what_only_changes_how_files_are_found_is_taken() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cloudFiles.includeExistingFiles": "false"}, "cloudFiles.includeexistingfiles is served with the value true only"),
-        ({"cloudFiles.cleanSource": "DELETE"}, "cloudFiles.cleansource is served with the value off only"),
+        ({"cloudFiles.includeExistingFiles": "false"}, "cloudFiles.includeExistingFiles is served by the local workspace with the value true only"),
+        ({"cloudFiles.cleanSource": "DELETE"}, "cloudFiles.cleanSource is served by the local workspace with the value off only"),
         ({"cloudFiles.maxBytesPerTrigger": "1g"}, "cloudFiles.maxBytesPerTrigger is not served"),
-        ({"cloudFiles.partitionColumns": "day"}, "The option cloudFiles.partitioncolumns is not served"),
+        ({"cloudFiles.backfillAll": "day"}, "The option cloudFiles.backfillAll is not served by the local workspace"),
         ({"cloudFiles.schemaEvolutionMode": "addNewColumnsWithTypeWidening"}, "is not served"),
-        ({"modifiedAfter": "2026-01-01"}, "The option modifiedafter is not served"),
-        ({"multiLine": "true"}, "The option multiline is not served for cloudFiles with format json"),
+        ({"modifiedAfter": "2026-01-01"}, "The option modifiedAfter is not served"),
+        ({"badRecordsPath": "/b"}, "The option badRecordsPath is not served by the local workspace for cloudFiles"),
         ({"cloudFiles.format": "xml"}, "cloudFiles.format 'xml' is not served"),
         ({"cloudFiles.format": "parquet"}, "schemaEvolutionMode addnewcolumns is not served for parquet"),
-        ({"cloudFiles.format": "csv", "rescuedDataColumn": "r"}, "rescuedDataColumn is served for json here"),
+        ({"cloudFiles.format": "orc", "cloudFiles.schemaEvolutionMode": "none", "rescuedDataColumn": "r"}, "rescuedDataColumn is served for json and csv"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_served_is_refused_by_name(options: dict[str, str], words: str) -> None:

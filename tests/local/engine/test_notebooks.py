@@ -69,7 +69,7 @@ def test_what_is_not_served_is_refused_by_name(lab: Lab) -> None:
     refusals = {
         "spark.stop()": "NotServedHere: stop() is not served",
         'spark.read.text("/Volumes/main/landing/nothing/x")': "VolumeNotFound: /Volumes/main/landing/nothing/x: volume",
-        "spark.sql(\"SELECT * FROM read_files('/x')\")": "NotServedHere: READ_FILES is not served",
+        "spark.sql(\"SELECT * FROM read_files('/x')\")": "NotServedHere: read_files: read_files and cloud_files are not served",
         'spark.sql("COPY INTO a FROM b")': "NotServedHere: COPY INTO is not served",
         'dbutils.fs.ls("/tmp")': "NotServedHere: /tmp: dbutils.fs of the local workspace serves /Volumes/... paths only",
         'display(spark.readStream.format("rate").load())': "NotServedHere: display of a stream is not served",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from databricks_bridge.local.engine.autoloader import SchemaLocation
+from databricks_bridge.local.engine.autoloader_schema import SchemaLocation
 
 
 @pytest.mark.parametrize("stray", ["²", "٣", ".7.writing", "notes"])

@@ -24,6 +24,8 @@ VALUES = {
         ("{{job.trigger.table_update.updated_tables}}", '["main.bronze.flights"]'),
         ("{{job.trigger.table_update.`main`.`bronze`.`flights`.version}}", "3"),
         ("{{job.trigger.file_arrival.location}}", ""),
+        ("{{job.parameters.[day]}}", "2013-01-01"),
+        ("{{ job.[parameters].['day'] }}", "2013-01-01"),
         ("{{nothing.known}}", "{{nothing.known}}"),
         ("{{job.id}", "{{job.id}"),
         ('{"ranges": {"a": 1}}', '{"ranges": {"a": 1}}'),
@@ -41,6 +43,9 @@ def test_a_value_is_not_read_again_for_references() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "{{job.parameters.[day]}}",
+        "{{job.parameters['day']}}",
+        "{{tasks.[first].values.[rows]}}",
         "{{job.trigger.type}}",
         "{{job.trigger.file_arrival.location}}",
         "{{job.trigger.table_update.main.silver.flights.commit_timestamp.iso_datetime}}",

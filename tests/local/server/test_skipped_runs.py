@@ -90,14 +90,20 @@ def test_a_sql_file_runs_statement_by_statement_and_its_rows_are_told(tmp_path: 
     notebooks = Notebooks()
     columns = (SqlColumn("n", "LONG", "BIGINT"), SqlColumn("who", "STRING", "STRING"))
     runner = Answers(
-        {"SET x = 1": SqlRows((), []), "SELECT :day AS n -- all": SqlRows(columns, [["3", "a"], ["4", None]])},
+        {
+            "SET x = 1": SqlRows((), []),
+            "SELECT :day AS n, 7, '7', 'of j', t.`7` -- {{all}}": SqlRows(columns, [["3", "a"], ["4", None]]),
+        },
     )
     with deployment_in_thread(tmp_path, ["ops"], engine=InstantEngine(notebooks.run), sql=runner) as up:
         api = Api(client(up, "ops"))
         main = write_notebook(up, "ops", "main")
         folder = up.layout.workspace_files("ops") / "Shared"
-        (folder / "q.sql").write_text("SET x = 1;\nSELECT :day AS n -- all")
+        (folder / "q.sql").write_text(
+            "SET x = 1;\nSELECT :day AS n, {{day}}, '{{ day }}', 'of {{job.name}}', t.`{{day}}` -- {{all}}"
+        )
         (folder / "bad.sql").write_text("SELECT nothing; SET x = 1")
+        (folder / "lost.sql").write_text("SELECT '{{lost}}'")
 
         def sql(path: str) -> dict[str, Any]:
             parameters = {"day": "{{job.parameters.day}}"}
@@ -126,9 +132,21 @@ def test_a_sql_file_runs_statement_by_statement_and_its_rows_are_told(tmp_path: 
         assert run["state"]["result_state"] == "SUCCESS"
         assert [(one.statement, [(p.name, p.value) for p in one.parameters]) for one in runner.asked] == [
             ("SET x = 1", []),
-            ("SELECT :day AS n -- all", [("day", "7")]),
+            ("SELECT :day AS n, 7, '7', 'of j', t.`7` -- {{all}}", [("day", "7")]),
         ]
         told = notebooks.seen[0].parameters
+        assert notebooks.seen[0].context == {
+            "runId": str(run["tasks"][1]["run_id"]),
+            "idInJob": str(run["tasks"][1]["run_id"]),
+            "multitaskParentRunId": str(run["run_id"]),
+            "taskKey": "main",
+            "jobId": str(job_id),
+            "jobName": "j",
+            "jobTriggerType": notebooks.seen[0].context["jobTriggerType"],
+            "orgId": notebooks.seen[0].context["orgId"],
+            "user": "local-workspace",
+            "notebookPath": main,
+        }
         assert (told["n"], told["who"]) == ("3", "a")
         assert told["rows"] == '[{"n": "3", "who": "a"}, {"n": "4", "who": null}]'
         output = api.get("runs/get-output", run_id=run["tasks"][0]["run_id"])
@@ -141,3 +159,11 @@ def test_a_sql_file_runs_statement_by_statement_and_its_rows_are_told(tmp_path: 
         error = api.get("runs/get-output", run_id=failed["run_id"])["error"]
         assert error == "[BAD_REQUEST] [TABLE_OR_VIEW_NOT_FOUND] no answer for SELECT nothing"
         assert len(runner.asked) == 3
+        lost = api.post(
+            "create", name="l", tasks=[{"task_key": "q", "sql_task": sql("/Shared/lost.sql")}], parameters=day
+        )
+        failed = api.ended(api.post("run-now", job_id=lost["job_id"])["run_id"])
+        error = api.get("runs/get-output", run_id=failed["run_id"])["error"]
+        assert error.startswith(
+            "The SQL file asks for {{lost}}, which is no parameter of the task or the job (there: day)"
+        )

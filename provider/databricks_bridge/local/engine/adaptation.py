@@ -12,16 +12,15 @@ import builtins
 import functools
 import io
 import os
-import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from databricks_bridge.core.errors import InvalidArgument
+from databricks_bridge.local.engine import sql_descriptions
 from databricks_bridge.local.engine.errors import NotServedHere
 from databricks_bridge.local.engine.paths import VolumePaths
+from databricks_bridge.local.engine.sql_door import sql_of, table_of
 
-_CREATE_VOLUME = re.compile(r"^\s*CREATE\s+VOLUME\s+(?:IF\s+NOT\s+EXISTS\s+)?([\w.`]+)", re.IGNORECASE)
-_UNKNOWN_SQL = re.compile(r"^\s*(COPY\s+INTO)\b|\b(read_files|ai_query|cloud_files)\s*\(", re.IGNORECASE)
 _READS = ("load", "json", "csv", "parquet", "orc", "text", "option", "options")
 _WRITES = ("save", "json", "csv", "parquet", "orc", "text", "option", "options")
 _OS_FUNCTIONS = [
@@ -45,9 +44,9 @@ _OS_FUNCTIONS = [
 
 def adapt_python(volumes: VolumePaths) -> None:
     """Make open(), pathlib and the functions of `os` that take a path understand volume paths."""
-    builtins.open = io.open = _translating(io.open, volumes)
+    builtins.open = io.open = _translating(io.open, volumes.translated)
     for name in _OS_FUNCTIONS:
-        setattr(os, name, _translating(getattr(os, name), volumes))
+        setattr(os, name, _translating(getattr(os, name), volumes.translated))
 
 
 def adapt_spark(volumes: VolumePaths, new_session: Callable[[Any], Any]) -> None:
@@ -58,8 +57,10 @@ def adapt_spark(volumes: VolumePaths, new_session: Callable[[Any], Any]) -> None
     from delta.tables import DeltaTable
     from pyspark import SparkContext
     from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
+    from pyspark.sql.catalog import Catalog
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
+    DataFrameReader.format = _refusing_batches(DataFrameReader.format)
     # First, so that what it collects is translated before it gets there.
     _serve_auto_loader(DataStreamReader)
     for owner, names in (
@@ -69,19 +70,24 @@ def adapt_spark(volumes: VolumePaths, new_session: Callable[[Any], Any]) -> None
         (DataStreamWriter, ("start", "toTable", "option", "options")),
     ):
         for name in names:
-            setattr(owner, name, _translating(getattr(owner, name), volumes))
+            setattr(owner, name, _translating(getattr(owner, name), volumes.translated_for_spark))
+    for name in ("textFile", "wholeTextFiles", "binaryFiles"):
+        setattr(SparkContext, name, _translating(getattr(SparkContext, name), volumes.translated_for_spark))
     for name in ("forPath", "isDeltaTable"):
-        setattr(DeltaTable, name, classmethod(_translating(getattr(DeltaTable, name).__func__, volumes)))
-    SparkSession.sql = _sql(SparkSession.sql, volumes)
+        function = getattr(DeltaTable, name).__func__
+        setattr(DeltaTable, name, classmethod(_translating(function, volumes.translated_for_spark)))
+    SparkSession.sql = sql_of(SparkSession.sql, volumes)
+    SparkSession.table, DataFrameReader.table = table_of(SparkSession.table), table_of(DataFrameReader.table)
+    sql_descriptions.adapt(DeltaTable, Catalog)
     SparkSession.newSession = new_session
     SparkSession.stop = SparkContext.stop = _refuse_stop
 
 
-def _translating(function: Callable[..., Any], volumes: VolumePaths) -> Callable[..., Any]:
+def _translating(function: Callable[..., Any], translate: Callable[[Any], Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
-        local = {name: volumes.translated(value) for name, value in kwargs.items()}
-        return function(*[volumes.translated(value) for value in args], **local)
+        local = {name: translate(value) for name, value in kwargs.items()}
+        return function(*[translate(value) for value in args], **local)
 
     return translated
 
@@ -128,6 +134,16 @@ def _serve_auto_loader(reader_class: Any) -> None:
     reader_class.load = functools.wraps(spark_load)(load)
 
 
+def _refusing_batches(spark_format: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(spark_format)
+    def format_(self: Any, source: str) -> Any:
+        if source.lower() == "cloudfiles":
+            raise InvalidArgument('format("cloudFiles") is a stream: use spark.readStream, not spark.read.')
+        return spark_format(self, source)
+
+    return format_
+
+
 def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -136,32 +152,6 @@ def _as_schema(given: Any) -> Any:
     from pyspark.sql.types import StructType
 
     return StructType.fromDDL(given) if isinstance(given, str) else given
-
-
-def _sql(spark_sql: Callable[..., Any], volumes: VolumePaths) -> Callable[..., Any]:
-    @functools.wraps(spark_sql)
-    def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        unknown = _UNKNOWN_SQL.search(sqlQuery)
-        if unknown:
-            raise NotServedHere(
-                f"{(unknown[1] or unknown[2]).upper()} is not served by the local workspace; "
-                'read files with spark.read or spark.readStream.format("cloudFiles").'
-            )
-        volume = _CREATE_VOLUME.match(sqlQuery)
-        if volume:
-            return _create_volume(self, spark_sql, volumes, volume[1].replace("`", ""))
-        return spark_sql(self, volumes.translated_sql(sqlQuery), *args, **kwargs)
-
-    return sql
-
-
-def _create_volume(spark: Any, spark_sql: Callable[..., Any], volumes: VolumePaths, name: str) -> Any:
-    parts = name.lower().split(".")
-    if len(parts) != 3:
-        raise InvalidArgument(f"CREATE VOLUME {name}: give the name as catalog.schema.volume")
-    described = spark_sql(spark, f"DESCRIBE SCHEMA `{parts[0]}`.`{parts[1]}`")
-    volumes.root.joinpath(*parts).mkdir(parents=True, exist_ok=True)
-    return described.limit(0)
 
 
 def _refuse_stop(self: Any) -> NoReturn:

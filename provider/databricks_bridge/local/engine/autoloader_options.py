@@ -15,6 +15,8 @@ from databricks_bridge.local.engine.errors import NotServedHere
 PREFIX = "cloudfiles."
 RESCUED = "_rescued_data"
 DEFAULT_MAX_FILES = "1000"
+NO_AGE = "36500d"
+"""Spark's source passes over files that are a week older than the newest one; Auto Loader takes every file."""
 
 # They change how Databricks finds files, and at what price. Here files are always found by listing.
 _DISCOVERY = frozenset(
@@ -41,6 +43,7 @@ _BY_FORMAT = {
             "allownumericleadingzeros",
             "allownonnumericnumbers",
             "allowbackslashescapinganycharacter",
+            "multiline",
         ]
     ),
     "csv": _TIME
@@ -53,6 +56,7 @@ _BY_FORMAT = {
     "text": frozenset(["wholetext", "linesep", "encoding"]),
     "binaryfile": frozenset[str](),
 }
+_RESCUING = frozenset(["json", "csv"])
 FIXED_SCHEMA = frozenset(["text", "binaryfile"])
 
 
@@ -85,6 +89,7 @@ class LoaderOptions:
     schema_hints: str | None = None
     evolution: Evolution = Evolution.NONE
     rescued: str | None = None
+    partition_columns: tuple[str, ...] | None = None
     source: dict[str, str] = field(default_factory=dict)
 
 
@@ -103,21 +108,26 @@ def parse_options(options: Mapping[str, str], *, has_schema: bool) -> LoaderOpti
     hints = ours.pop("schemahints", None)
     inferred = not has_schema and format_ not in FIXED_SCHEMA
     evolution = _evolution(ours.pop("schemaevolutionmode", None), format_, inferred)
-    if rescued is not None and format_ != "json":
-        raise NotServedHere(f"rescuedDataColumn is served for json here, not for {format_}.")
+    if rescued is not None and format_ not in _RESCUING:
+        raise NotServedHere(f"rescuedDataColumn is served for json and csv here, not for {format_}.")
+    folders = ours.pop("partitioncolumns", None)
+    partition_columns = None if folders is None else tuple(name.strip() for name in folders.split(",") if name.strip())
     if inferred and location is None:
         raise InvalidArgument(
             "Give cloudFiles.schemaLocation, where the inferred schema is kept, or give the schema with .schema(...)."
         )
     if hints is not None and not inferred:
         raise InvalidArgument("cloudFiles.schemaHints is for an inferred schema, and here the schema is given.")
-    if inferred and format_ == "json" and evolution is not Evolution.NONE:
+    if inferred and format_ in _RESCUING and evolution is not Evolution.NONE:
         rescued = rescued or RESCUED
     source = {"recursivefilelookup": "true", "maxfilespertrigger": ours.pop("maxfilespertrigger", DEFAULT_MAX_FILES)}
+    source["maxfileage"] = NO_AGE
+    spelled = {name.lower().removeprefix(PREFIX): name for name in options}
     if "maxbytespertrigger" in ours:
         raise NotServedHere("cloudFiles.maxBytesPerTrigger is not served; use cloudFiles.maxFilesPerTrigger.")
-    _refuse_others(ours)
-    return LoaderOptions(format_, location, infer, hints, evolution, rescued, source | _source_options(others, format_))
+    _refuse_others(ours, spelled)
+    source |= _source_options(others, format_, spelled)
+    return LoaderOptions(format_, location, infer, hints, evolution, rescued, partition_columns, source)
 
 
 def _format(value: str | None) -> str:
@@ -149,19 +159,23 @@ def _evolution(value: str | None, format_: str, inferred: bool) -> Evolution:
     return mode
 
 
-def _refuse_others(ours: dict[str, str]) -> None:
+def _refuse_others(ours: dict[str, str], spelled: Mapping[str, str]) -> None:
     for name, value in ours.items():
         if name in _DISCOVERY or _ONLY.get(name) == value.lower():
             continue
         if name in _ONLY:
-            raise NotServedHere(f"cloudFiles.{name} is served with the value {_ONLY[name]} only, not {value!r}.")
-        raise NotServedHere(f"The option cloudFiles.{name} is not served by the local workspace.")
+            raise NotServedHere(
+                f"{spelled[name]} is served by the local workspace with the value {_ONLY[name]} only, not {value!r}."
+            )
+        raise NotServedHere(f"The option {spelled[name]} is not served by the local workspace.")
 
 
-def _source_options(others: dict[str, str], format_: str) -> dict[str, str]:
+def _source_options(others: dict[str, str], format_: str, spelled: Mapping[str, str]) -> dict[str, str]:
     for name in others:
         if name not in _COMMON | _BY_FORMAT[format_]:
-            raise NotServedHere(f"The option {name} is not served for cloudFiles with format {format_}.")
+            raise NotServedHere(
+                f"The option {spelled[name]} is not served by the local workspace for cloudFiles with format {format_}."
+            )
     return others
 
 

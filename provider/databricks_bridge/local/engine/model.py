@@ -21,6 +21,7 @@ class NotebookRun:
     tasks before it set, by task key and name. `lineage`, if given, receives what its statements read and wrote, as they
     end (`sql/system_lineage.py` reads it). `context` is what the run says of itself, by the names of Databricks' tags.
     `serverless` says that its task names no cluster.
+    `ca_file` is what a client of `host` has to trust.
     """
 
     run_id: int
@@ -37,6 +38,7 @@ class NotebookRun:
     lineage: Path | None = None
     context: Mapping[str, str] = field(default_factory=dict)
     serverless: bool = False
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True)

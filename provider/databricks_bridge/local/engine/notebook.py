@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import re
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,14 +25,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHOWN_ROWS = 20
+_INFINITE = (
+    "[INFINITE_STREAMING_TRIGGER_NOT_SUPPORTED] Trigger type {} is not supported for this cluster type. Use a different "
+    "trigger type e.g. AvailableNow, Once. SQLSTATE: 0A000 (The task names no cluster, so it is serverless. A task with "
+    "existing_cluster_id, job_cluster_key or new_cluster may stream without an end.)"
+)
+_NEW_FIELDS = "[UNKNOWN_FIELD_EXCEPTION"
 _CAUSE = re.compile(r"^Caused by: (?:\w+\.)*([\w$]+: .*)$", re.MULTILINE)
 
 
-def run_notebook(notebook: Path, spark: SparkSession, dbutils: DBUtils) -> NotebookResult:
-    """Run all cells, then wait for the streams that they left running, as a job on Databricks does."""
+def run_notebook(notebook: Path, spark: SparkSession, dbutils: DBUtils, *, serverless: bool = False) -> NotebookResult:
+    """Run all cells, then wait for the streams that they left running, as a job on Databricks does.
+
+    On `serverless` compute no stream may be without an end.
+    """
     names = namespace(notebook, spark, dbutils)
     install(names, dbutils.context)
-    started = _record_streams()
+    started = _record_streams(serverless=serverless)
     cells: list[tuple[int, int, int]] = []
     exit_value = None
     try:
@@ -155,29 +166,60 @@ class StartedStream:
     def __init__(self, query: Any) -> None:
         self.query = query
         self.was_awaited = False
-        wait = query.awaitTermination
+        wait, process = query.awaitTermination, query.processAllAvailable
 
         def await_termination(timeout: int | None = None) -> Any:
             self.was_awaited = True
-            return wait(timeout)
+            with _telling_of_new_fields():
+                return wait(timeout)
 
-        query.awaitTermination = await_termination
+        def process_all_available() -> None:
+            with _telling_of_new_fields():
+                process()
+
+        query.awaitTermination, query.processAllAvailable = await_termination, process_all_available
 
 
-def _record_streams() -> list[StartedStream]:
+@contextlib.contextmanager
+def _telling_of_new_fields() -> Iterator[None]:
+    """A stream that met new fields says so first, as on Databricks: notebooks look for it in the error, and start again."""
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    try:
+        yield
+    except CapturedException as error:
+        cause = _cause_in_the_jvm(error)
+        if _NEW_FIELDS in cause:
+            error._desc = f"{cause[cause.index(_NEW_FIELDS) :]}\n{error._desc}"
+        raise
+
+
+def _record_streams(*, serverless: bool) -> list[StartedStream]:
+    """Every stream that the notebook starts from now on. On serverless compute none may be without an end."""
+    from pyspark.errors import UnsupportedOperationException
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     started: list[StartedStream] = []
     writer: Any = DataStreamWriter
 
+    def with_trigger(self: Any, **kwargs: Any) -> Any:
+        self.ends_by_itself = bool(kwargs.get("availableNow") or kwargs.get("once"))
+        self.trigger_kind = next(("Continuous" for name in kwargs if name == "continuous"), "ProcessingTime")
+        return trigger(self, **kwargs)
+
     def recording(start: Any) -> Any:
         def begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if serverless and not getattr(self, "ends_by_itself", False):
+                raise UnsupportedOperationException(
+                    message=_INFINITE.format(getattr(self, "trigger_kind", "ProcessingTime"))
+                )
             query = start(self, *args, **kwargs)
             started.append(StartedStream(query))
             return query
 
         return begin
 
+    trigger, writer.trigger = writer.trigger, with_trigger
     writer.start, writer.toTable = recording(writer.start), recording(writer.toTable)
     return started
 

@@ -8,11 +8,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from databricks_bridge.core.errors import InvalidArgument
-from databricks_bridge.local.engine.errors import VolumeNotFound
+from databricks_bridge.local.engine.errors import NotServedHere, VolumeNotFound
+from databricks_bridge.local.refusals import Area, words
 
 _PREFIX = re.compile(r"^(?:dbfs:)?(?=/Volumes(?:/|$))")
 # A file named as a table: json.`/Volumes/...`. No other string of a statement is a path for certain.
 _SQL_FILE = re.compile(r"(\b\w+\.)`((?:dbfs:)?/Volumes/[^`]*)`")
+_CLOUD = re.compile(r"^(s3[an]?|abfss?|wasbs?|gs|adl|r2|dbfs)://?(?!/*Volumes(?:/|$))", re.IGNORECASE)
+
+
+def cloud_scheme(path: object) -> str | None:
+    """`s3` of `s3://bucket/...`, and the like; None for a path that is in no cloud. `dbfs:/Volumes/...` is a volume's."""
+    found = _CLOUD.match(path) if isinstance(path, str) else None
+    return None if found is None else found[1].lower()
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,13 @@ class VolumePaths:
         if isinstance(value, tuple):
             return tuple(self.translated(item) for item in value)
         return self.local(str(value)) if self.is_volume_path(value) else value
+
+    def translated_for_spark(self, value: Any) -> Any:
+        """As `translated`. Raises NotServedHere for a path in a cloud, of which Spark would say more and tell less."""
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if cloud_scheme(one):
+                raise NotServedHere(f"{one}: {words(Area.SQL, 'cloud paths')}")
+        return self.translated(value)
 
     def translated_sql(self, statement: str) -> str:
         """The statement with files that are named as tables made local."""

@@ -44,7 +44,12 @@ def _run(request: dict[str, Any]) -> NotebookResult:
     context = CommandContext(
         request.get("context", {}), os.environ.get("DATABRICKS_HOST", ""), os.environ.get("DATABRICKS_TOKEN", "")
     )
-    return run_notebook(notebook, spark, DBUtils(request["parameters"], volumes, request["task_values"], context))
+    return run_notebook(
+        notebook,
+        spark,
+        DBUtils(request["parameters"], volumes, request["task_values"], context),
+        serverless=request.get("serverless", False),
+    )
 
 
 def _write(file: Path, result: NotebookResult) -> None:

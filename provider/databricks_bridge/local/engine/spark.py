@@ -7,7 +7,7 @@ import contextlib
 import json
 import signal
 import uuid
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from databricks_bridge.local.engine.errors import EngineError
 from databricks_bridge.local.engine.jvm import KILLED, Controller, kill_group, process_environment
 from databricks_bridge.local.engine.model import NotebookResult, NotebookRun
 from databricks_bridge.local.engine.nursery import NotebookProcess, Nursery
+from databricks_bridge.local.engine.workspace_api import CA_FILE
 from databricks_bridge.local.sql.model import SqlRequest, SqlRows
 from databricks_bridge.local.sql.sessions import SqlSession
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
@@ -62,7 +63,7 @@ class SparkEngine:
         key = uuid.uuid4().hex
         result_file = self._root / "results" / f"{key}.json"
         result_file.parent.mkdir(parents=True, exist_ok=True)
-        settings = session_settings(request.metastore_root, [SYSTEM_CATALOG])
+        settings = session_settings(request.metastore_root)
         settings |= _file_settings(request.volumes_root)
         if request.lineage is not None:
             settings[LINEAGE_FILE] = str(request.lineage.absolute())
@@ -157,6 +158,7 @@ class SparkEngine:
             "arguments": list(request.arguments),
             "task_values": request.task_values,
             "context": dict(request.context),
+            "serverless": request.serverless,
             "result": str(result_file),
         }
         async with self._starting:
@@ -202,15 +204,15 @@ class SparkEngine:
             raise EngineError("A stream or query of the notebook would not stop; restart the local workspace.")
 
 
-def session_settings(metastore_root: Path, without: Collection[str] = ()) -> dict[str, str]:
-    """The settings of a session in one metastore: a catalog for each of its folders, but for those in `without`.
+def session_settings(metastore_root: Path) -> dict[str, str]:
+    """The settings of a session in one metastore: a catalog for each of its folders.
 
-    `main` is made when missing. The system tables are read-only, and made for statements alone: notebooks go without.
+    `main` is made when missing. The system tables are read-only: as of the statement of a warehouse, or the start of a run.
     """
     (metastore_root / DEFAULT_CATALOG / "default").mkdir(parents=True, exist_ok=True)
     settings = {"spark.sql.defaultCatalog": DEFAULT_CATALOG}
     for folder in sorted(metastore_root.iterdir()):
-        if folder.is_dir() and not folder.name.startswith(".") and folder.name not in without:
+        if folder.is_dir() and not folder.name.startswith("."):
             settings[f"spark.sql.catalog.{folder.name}"] = CATALOG_CLASS
             settings[f"spark.sql.catalog.{folder.name}.root"] = str(folder.absolute())
             if folder.name == SYSTEM_CATALOG:
@@ -228,6 +230,7 @@ def _environment(request: NotebookRun, gateway: dict[str, Any]) -> dict[str, str
         # What the SDK needs to reach the workspace from inside its own notebooks.
         "DATABRICKS_HOST": request.host,
         "DATABRICKS_TOKEN": request.token,
+        **({} if request.ca_file is None else {CA_FILE: str(request.ca_file.absolute())}),
         "DATABRICKS_BRIDGE_RUN_ID": str(request.run_id),
         "DATABRICKS_BRIDGE_TASK_KEY": request.task_key,
     }

@@ -42,6 +42,9 @@ def _import_what_notebooks_need() -> None:
     import pyspark.testing  # noqa: F401
 
     from databricks_bridge.local.engine import adaptation, autoloader, notebook, process, session  # noqa: F401
+    from databricks_bridge.local.engine.sql_text import Statement
+
+    Statement.of("SELECT 1")
 
 
 class Template:

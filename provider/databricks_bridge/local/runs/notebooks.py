@@ -106,8 +106,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def run_context(run: Run, attempt: Attempt, workspace: Workspace, notebook_path: str) -> dict[str, str]:
+def run_context(run: Run, attempt: Attempt, workspace: Workspace, task: Task) -> dict[str, str]:
     """What a run says of itself, by the names of the tags of Databricks' command context. What it lacks is left out."""
+    notebook_path = str(task.get("notebook_task", {}).get("notebook_path", ""))
     known = {
         "runId": str(attempt.run_id),
         "idInJob": str(attempt.run_id),
@@ -140,4 +141,5 @@ def notebook_run(run: Run, attempt: Attempt, notebook: Path, workspace: Workspac
         token=workspace.credentials.token,
         log=folder / "output.log",
         lineage=folder / LINEAGE,
+        ca_file=workspace.ca_file,
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 _REFERENCE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+_BRACKETS = re.compile(r"""\.?\[\s*(["']?)([^\[\]]+?)\1\s*\]""")
 _NAMESPACES = ("job", "task", "tasks", "workspace", "input", "backfill")
 _NOT_HERE = ("backfill",)
 _TIME_ARGUMENTS = (
@@ -132,4 +133,5 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _plain_name(name: str) -> str:
-    return name.replace("`", "")
+    """A part of a name may stand in backquotes or in brackets: `job.parameters.[input]`."""
+    return _BRACKETS.sub(r".\2", name.replace("`", ""))

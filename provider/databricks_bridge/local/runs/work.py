@@ -25,6 +25,8 @@ from databricks_bridge.local.runs.progress import Progress
 from databricks_bridge.local.runs.records import get_attempt, get_run, put_attempt
 from databricks_bridge.local.runs.references import resolve, resolve_all, tasks_named
 from databricks_bridge.local.runs.sql_task import run_sql_file
+from databricks_bridge.local.sql.model import Publishes
+from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "GREATER_THAN": operator.gt,
@@ -102,7 +104,8 @@ async def work_of(
     if kind == "condition_task":
         return _condition(task[kind], attempt)
     if kind == "sql_task":
-        return await run_sql_file(means, workspace, task[kind], attempt)
+        references = reference_values_of(run, task, attempt, [], workspace)
+        return await run_sql_file(means, workspace, task[kind], attempt, references)
     if kind == "run_job_task":
         return await _run_job(means, workspace, run, task[kind], attempt)
     return await _run_code(means, workspace, run, progress, task, attempt)
@@ -129,9 +132,12 @@ async def _run_code(
         notebook_run(run, attempt, found, workspace),
         arguments=tuple(attempt.resolved.get("spark_python_task", {}).get("parameters", ())),
         task_values=progress.task_values(),
-        context=run_context(run, attempt, workspace, path if what == "notebook" else ""),
+        context=run_context(run, attempt, workspace, task),
         serverless=is_serverless(run.settings, task),
     )
+    if isinstance(workspace.sql.runner, Publishes) and SYSTEM_CATALOG in found.read_text(errors="replace"):
+        # The system tables are as of the start of the run.
+        await asyncio.to_thread(workspace.sql.runner.publish, workspace.metastore)
     result = await means.engine.run(request)
     await means.holds.stop(run.run_id, "after_notebook")
     changes: dict[str, Any] = {"task_values": dict(result.task_values), "cells": tuple(result.cells)}

@@ -87,6 +87,9 @@ def _request(workspace: Workspace, given: Arguments) -> SqlRequest:
         schema=given.text("schema"),
         parameters=_parameters(given),
         row_limit=_limit(given, "row_limit"),
+        host=workspace.host,
+        token=workspace.credentials.token,
+        ca_file=workspace.ca_file,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +22,7 @@ class SqlRequest:
     """One statement, with the defaults for names that are not full, in the folders of one metastore.
 
     `workspace` is the name of the one whose statement it is, `task_run_id` the task run that it is a part of.
+    `host`, `token` and `ca_file` are how the statement asks the API of that workspace for what is not in Spark.
     """
 
     statement_id: str
@@ -34,6 +35,9 @@ class SqlRequest:
     row_limit: int | None = None
     workspace: str = ""
     task_run_id: int | None = None
+    host: str = ""
+    token: str = field(default="", repr=False)
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,14 @@ class SqlRunner(Protocol):
 
     async def run_sql(self, request: SqlRequest) -> SqlRows:
         """Run one statement. Raises SqlFailed. Cancelling the call stops the statement as far as it can be stopped."""
+
+
+@runtime_checkable
+class Publishes(Protocol):
+    """A runner that keeps the catalog `system`."""
+
+    def publish(self, metastore: str) -> None:
+        """Bring its tables of one metastore up to date."""
 
 
 class NoSql:

@@ -17,6 +17,7 @@ from typing import Any
 
 from databricks_bridge.local.engine.lifeline import die_with_parent
 from databricks_bridge.local.engine.replies import Reply, take_standard_output
+from databricks_bridge.local.engine.workspace_api import WorkspaceApi, asking
 from databricks_bridge.local.sql.results import parameters_of, shown
 
 AT_ONCE = 4
@@ -86,7 +87,8 @@ def _answer(session: Any, order: dict[str, Any]) -> dict[str, Any]:
             session.conf.set(name, value)
     session.sql(_use(order))
     arguments = parameters_of(order["parameters"])
-    frame = session.sql(order["statement"], arguments or None)
+    with asking(WorkspaceApi(order["host"], order["token"], order["ca_file"])):
+        frame = session.sql(order["statement"], arguments or None)
     answer = shown(frame, order["row_limit"])
     lineage = getattr(session.sparkContext._jvm, JAVA_LINEAGE).json(frame._jdf.queryExecution())
     return {**answer, "lineage": json.loads(lineage)}

@@ -75,6 +75,9 @@ class SqlSession:
             "parameters": [asdict(parameter) for parameter in request.parameters],
             "row_limit": request.row_limit,
             "settings": dict(settings),
+            "host": request.host,
+            "token": request.token,
+            "ca_file": None if request.ca_file is None else str(request.ca_file),
         }
         try:
             answer = await self._ask(request.statement_id, order)

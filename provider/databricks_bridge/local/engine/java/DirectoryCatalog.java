@@ -45,11 +45,13 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   private String name;
   private Path root;
   private boolean readOnly;
+  private SparkSession owner;
 
   @Override
   public void initialize(String catalogName, CaseInsensitiveStringMap options) {
     name = catalogName;
     root = Paths.get(options.get("root")).toAbsolutePath().normalize();
+    owner = SparkSession.active();
     readOnly = options.getBoolean("read_only", false);
     if (!Files.isDirectory(root)) {
       throw new IllegalArgumentException("Catalog " + name + " does not exist: there is no folder " + root);
@@ -91,17 +93,17 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   @Override
   public Table loadTable(Identifier table) throws NoSuchTableException {
-    return delta().loadTable(registeredExisting(table));
+    return isPath(table) ? delta().loadTable(table) : delta().loadTable(registeredExisting(table));
   }
 
   @Override
   public Table loadTable(Identifier table, String version) throws NoSuchTableException {
-    return delta().loadTable(registeredExisting(table), version);
+    return isPath(table) ? delta().loadTable(table, version) : delta().loadTable(registeredExisting(table), version);
   }
 
   @Override
   public Table loadTable(Identifier table, long timestamp) throws NoSuchTableException {
-    return delta().loadTable(registeredExisting(table), timestamp);
+    return isPath(table) ? delta().loadTable(table, timestamp) : delta().loadTable(registeredExisting(table), timestamp);
   }
 
   @Override
@@ -362,7 +364,11 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   // How a table is known to Delta's catalog
 
-  private static StagingTableCatalog delta() {
+  private StagingTableCatalog delta() {
+    // A thread that a notebook has started has no session of its own until it runs a statement.
+    if (SparkSession.getActiveSession().isEmpty()) {
+      SparkSession.setActiveSession(owner);
+    }
     return (StagingTableCatalog) SparkSession.active().sessionState().catalogManager().v2SessionCatalog();
   }
 
@@ -436,6 +442,13 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   }
 
   // Files
+
+  /** delta.`/some/path`: a table that is named by its folder. */
+  private static boolean isPath(Identifier identifier) {
+    return identifier.namespace().length == 1
+        && identifier.namespace()[0].equalsIgnoreCase("delta")
+        && identifier.name().startsWith("/");
+  }
 
   private static boolean isPlain(Identifier identifier) {
     return identifier.namespace().length == 1
