@@ -337,7 +337,7 @@ def test_catalogs_volumes_grants_and_the_information_schema_by_sql(spark: Deploy
     task = {"task_key": "m", "notebook_task": {"notebook_path": "/door"}}
     job_id = ops.api_client.do("POST", "/api/2.2/jobs/create", body={"name": "door", "tasks": [task]})["job_id"]
     run_id = int(ops.jobs.run_now(job_id).run_id)
-    ended_at(ops, run_id)
+    eventually(lambda: ops.jobs.get_run(run_id).end_time, seconds=120)
     task_run = ops.jobs.get_run(run_id).tasks[0].run_id
     output = ops.jobs.get_run_output(task_run)
     assert output.notebook_output.result == "1 ['t'] ['made', 'main', 'system']", output

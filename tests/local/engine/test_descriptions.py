@@ -20,7 +20,7 @@ name = "main.told__about.t"
 
 def extended(words):
     found = {row.col_name: row.data_type for row in spark.sql(words + " " + name).collect()}
-    return [found["Type"], found["Name"]]
+    return [found["Type"], " ".join(found.values())]
 
 detail = [spark.sql("DESCRIBE DETAIL " + name).first().name, DeltaTable.forName(spark, name).detail().first().name]
 history = [rows.where("version = 0").first().operationParameters["isManaged"]
