@@ -88,6 +88,7 @@ class _Login:
 
         from databricks_bridge.core.errors import InvalidArgument, Unavailable
         from databricks_bridge.workspace.names import HostResolver
+        from databricks_bridge.workspace.sessions import kept
 
         # one try: the client above retries, and the hook's own pauses would block the event loop for some logins
         hook = DatabricksHook(databricks_conn_id=self._conn_id, retry_limit=1, caller="databricks-bridge")
@@ -117,7 +118,7 @@ class _Login:
                 "what was open there is not moved: restart the task"
             )
         # as the hook's own __aenter__ does, but for the threads in which names are looked up
-        hook._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=HostResolver()))
+        hook._session = kept(aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=HostResolver())))
         # the hook before may still be fetching a token for another call; the one before that is not
         retired, self._retired, self._hook = self._retired, self._hook, hook
         await _close(retired)

@@ -12,6 +12,7 @@ import aiohttp
 from databricks_bridge.core.errors import Throttled
 from databricks_bridge.workspace.limits import Limits
 from databricks_bridge.workspace.names import HostResolver
+from databricks_bridge.workspace.sessions import kept
 
 CONNECTIONS = 20
 """Requests under way at a time, to the workspace and to each bucket. More would only be in the service's hands when it says
@@ -97,11 +98,12 @@ class Line:
         """The shared session, made at the first call."""
         if self._session is None:
             # no cookies: a session cookie would go before the token of the next try
-            self._session = aiohttp.ClientSession(
+            made = aiohttp.ClientSession(
                 # `slots` and `stores` are the bounds: buckets that share a host name, or a hundred in all, must not
                 connector=aiohttp.TCPConnector(limit=0, resolver=HostResolver()),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
+            self._session = kept(made)
         return self._session
 
     def slots_of(self, store: str) -> asyncio.Semaphore:
