@@ -96,7 +96,7 @@ def test_a_mark_over_runs_says_how_many_before_it_are_still_open(ledger: Folder,
     ("words", "mark"),
     [
         (("rewind", "delays", "flights", "2"), TablePosition(2, "t1", "m1")),
-        (("rewind", "delays", "flights", "earliest"), TablePosition(-1, "t1", "m1")),
+        (("rewind", "delays", "flights", "earliest"), TablePosition(-1)),
         (("set", "delays", "flights", "9"), TablePosition(9, "t1", "m1")),
         (("adopt", "delays", "flights", "0", "--table-id", "t2"), TablePosition(0, "t2")),
         (("set", "delays", "by_file", "2026-01-01T12:00:00+00:00"), RunsPosition(1767268800000)),
@@ -202,11 +202,23 @@ def test_a_subscription_moves_and_back(ledger: Folder, bridge: Bridge, tmp_path:
     assert (home.consumer, home.watermarks) == (FIRST.consumer, FIRST.watermarks)
 
 
-def test_a_subscription_with_an_open_claim_does_not_move(ledger: Folder, bridge: Bridge, tmp_path: Path) -> None:
+def test_an_open_claim_moves_along(ledger: Folder, bridge: Bridge, tmp_path: Path) -> None:
+    """A record that has outgrown its ledger has a claim open as a rule."""
     record = ledger.claimed()
     other = Folder(tmp_path / "other")
-    assert bridge("subscription", "move", "delays", "--to", other.url, *WHY).code == 1
-    assert (ledger.read(), other.read()) == (record, None)
+    assert bridge("subscription", "move", "delays", "--to", other.url, *WHY).code == 0
+    there = other.read()
+    assert there is not None
+    assert (there.claim, there.consumer, there.watermarks) == (record.claim, record.consumer, record.watermarks)
+    assert closed(there) is None
+    assert bridge("claim", "list").out == "no open claim\n", "here it is only what moved"
+    assert bridge("status").code == 0
+    assert bridge("claim", "list", "--ledger", other.url).code == 3
+    said = bridge("claim", "resolve", "delays", "--as", "void", "--without-looking", *WHY)
+    assert (said.code, f"moved to {other.url}; work on it there" in said.err) == (1, True)
+    assert (
+        bridge("claim", "resolve", "delays", "--as", "void", "--without-looking", "--ledger", other.url, *WHY).code == 0
+    )
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])

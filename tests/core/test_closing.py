@@ -11,12 +11,13 @@ from hypothesis import given
 from databricks_bridge.core import acts, closing
 from databricks_bridge.core.around import begin_commit
 from databricks_bridge.core.closing import Closed, How, closed
-from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, LedgerError
+from databricks_bridge.core.errors import ClaimError, ConsumerMismatch, InvalidArgument, LedgerError
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.protocol import step
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record, record_from_json, token_of
-from databricks_bridge.core.repair import rewound
+from databricks_bridge.core.repair import Verdict, resolved, rewound
+from databricks_bridge.core.stuck import due_since
 from tests.core.builders import NOW, TARGET, at, plan_of, records, seconds
 from tests.core.driving import Script
 
@@ -41,11 +42,37 @@ def test_a_closed_record_keeps_its_marks_and_says_who_and_why(how: str) -> None:
     assert closed(record_from_json(left.to_json())) == state
 
 
-@pytest.mark.parametrize("how", CLOSE)
+@pytest.mark.parametrize("how", ["renamed to late", "retired"])
 @pytest.mark.parametrize("status", list(ClaimStatus))
 def test_nothing_is_closed_while_a_claim_is_open(how: str, status: ClaimStatus) -> None:
     with pytest.raises(ClaimError, match="claim resolve"):
         CLOSE[how](replace(RECORD, claim=replace(CLAIM, status=status)))
+
+
+@pytest.mark.parametrize("status", list(ClaimStatus))
+def test_an_open_claim_moves_along_and_is_none_of_the_old_ledger(status: ClaimStatus) -> None:
+    record = replace(RECORD, claim=replace(CLAIM, status=status))
+    left = closing.moved_away(record, "s3://new", WHY, NOW)
+    parked = closing.parked(left, "airflow", None, NOW)
+    assert closing.arrived(left, parked, NOW).claim == record.claim
+    assert due_since(record) is not None
+    assert due_since(left) is None
+    with pytest.raises(LedgerError, match="moved to s3://new; work on it there"):
+        resolved(left, Verdict.VOID, WHY, NOW, "e")
+
+
+def test_another_consumer_goes_on_where_the_old_one_left_off() -> None:
+    after = closing.retargeted(RECORD, "http://w job 8", WHY, NOW, "fresh")
+    assert (after.consumer, after.watermarks, after.epoch) == ("http://w job 8", RECORD.watermarks, "fresh")
+    assert after.history[-1].what == (
+        f"retargeted from {RECORD.consumer} to http://w job 8 by ada: the gold table has another name"
+    )
+    with pytest.raises(ClaimError, match="claim resolve"):
+        closing.retargeted(replace(RECORD, claim=CLAIM), "http://w job 8", WHY, NOW, "fresh")
+    with pytest.raises(InvalidArgument, match="already"):
+        closing.retargeted(RECORD, RECORD.consumer, WHY, NOW, "fresh")
+    with pytest.raises(LedgerError, match="retired"):
+        closing.retargeted(closing.retired(RECORD, WHY, NOW), "http://w job 8", WHY, NOW, "fresh")
 
 
 @pytest.mark.parametrize("how", CLOSE)

@@ -37,7 +37,7 @@ def moved(word: str, alias: str, to: Any, record: Record = RECORD) -> Record:
     ("word", "alias", "to", "mark"),
     [
         ("rewind", "flights", TablePosition(2), TablePosition(2, "t1", "m1")),
-        ("rewind", "flights", TablePosition(BEFORE_FIRST), TablePosition(BEFORE_FIRST, "t1", "m1")),
+        ("rewind", "flights", TablePosition(BEFORE_FIRST), TablePosition(BEFORE_FIRST)),
         ("rewind", "by_file", RunsPosition(400), RunsPosition(400)),
         ("set", "flights", TablePosition(7), TablePosition(7, "t1", "m1")),
         ("set", "by_file", RunsPosition(2000), RunsPosition(2000)),

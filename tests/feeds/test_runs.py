@@ -15,7 +15,7 @@ from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Range, RunsPosition
 from databricks_bridge.core.sources import TriggeredRuns
 from databricks_bridge.feeds.next_run import LONGEST_RUN, next_run
-from databricks_bridge.feeds.runs import OVERLAP, OVERLAP_RUNS, look_at_runs
+from databricks_bridge.feeds.runs import MOST_RUNS, OVERLAP, OVERLAP_RUNS, look_at_runs
 from tests.core.builders import NOW, plan_of
 
 HOUR = 3_600_000
@@ -193,6 +193,48 @@ async def test_a_subscription_that_lives_long_does_not_outgrow_its_ledger() -> N
         mark = after_commit(mark, found)
     assert len(mark.done) == OVERLAP_RUNS
     assert len(json.dumps(mark.to_json())) < 500
+
+
+async def test_a_long_backlog_comes_in_ranges_that_fit_each_run_once() -> None:
+    """An hourly job with its 60 days of runs, of which each tenth is of another trigger, some fail and some never end."""
+    every = range(1, 24 * 60)
+    kinds = {0: {"trigger": "PERIODIC"}, 3: {"result": "FAILED"}}
+    runs = [
+        run(LONG_ID + n, n * HOUR, None if n % 97 == 5 else n * HOUR + 60_000, **kinds.get(n % 10, {})) for n in every
+    ]
+    wanted = [one["run_id"] for n, one in zip(every, runs, strict=True) if n % 10 not in kinds and n % 97 != 5]
+    mark, came = RunsPosition(0), []
+    while (found := await look(runs, mark)).runs:
+        assert len(found.runs) <= MOST_RUNS
+        came.append(found.runs)
+        mark = after_commit(mark, found)
+        assert len(json.dumps(mark.to_json())) < 3_000
+    assert [one for some in came for one in some] == wanted
+    assert len(came) == -(-len(wanted) // MOST_RUNS)
+    ended = [
+        run(one["run_id"], one["start_time"], 24 * 61 * HOUR, **kinds.get(one["run_id"] % 10, {}))
+        if one["end_time"] == 0
+        else one
+        for one in runs
+    ]
+    later = [
+        one["run_id"]
+        for one in ended
+        if one["end_time"] == 24 * 61 * HOUR
+        and one["trigger"] == "FILE_ARRIVAL"
+        and one["state"].get("result_state") == "SUCCESS"
+    ]
+    assert list((await look(ended, mark)).runs) == later, "those that were open when the mark went past them"
+
+
+async def test_runs_of_one_start_are_not_torn_apart_for_ever() -> None:
+    runs = [run(n, HOUR, 2 * HOUR) for n in range(1, MOST_RUNS + 31)]
+    first = await look(runs, RunsPosition(0))
+    mark = after_commit(RunsPosition(0), first)
+    second = await look(runs, mark)
+    assert (len(first.runs), len(second.runs)) == (MOST_RUNS, 30)
+    assert not set(first.runs) & set(second.runs)
+    assert (await look(runs, after_commit(mark, second))).runs == ()
 
 
 async def wait(runs: list[dict[str, Any]], wanted: TriggeredRuns = BRONZE) -> Any:

@@ -11,9 +11,10 @@ from airflow.sdk.configuration import conf
 
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.policy import Choice, Choices, Condition, Policy
+from databricks_bridge.core.record_size import sources_that_fit
 from databricks_bridge.core.sources import Source, Start
 from databricks_bridge.core.subscription import SubscriptionSpec, as_sources
-from databricks_bridge.ledgers.address import parse_address
+from databricks_bridge.ledgers.address import Address, AirflowAddress, parse_address
 from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Subscription:
             name, as_sources(sources), start, policy, choices, max_commits_per_run, tuple(formerly)
         )
         self.ledger = parse_address(ledger or conf.get("databricks_bridge", "ledger", fallback="airflow"))
+        check_fits(self.spec, self.ledger)
         if expected_run_time is not None:
             check_seconds(expected_run_time, "expected_run_time")
         if on_stuck_claim is not None and (expected_run_time is None or not callable(on_stuck_claim)):
@@ -125,6 +127,21 @@ class Subscription:
 
     def __repr__(self) -> str:
         return f"Subscription({self.name!r}, {len(self.spec.sources)} sources)"
+
+
+def check_fits(spec: SubscriptionSpec, ledger: Address) -> None:
+    """Raise InvalidArgument where the Airflow ledger cannot hold the record of so many sources."""
+    if not isinstance(ledger, AirflowAddress):
+        return
+    from databricks_bridge.ledgers.airflow import LIMIT_BYTES
+
+    fit = sources_that_fit(spec.sources, LIMIT_BYTES)
+    if fit < len(spec.sources):
+        raise InvalidArgument(
+            f"subscription {spec.name!r} has {len(spec.sources)} sources; the Airflow ledger keeps {LIMIT_BYTES} bytes, which is "
+            f"room for {fit} of them. Keep its record in an object store (ledger='s3://bucket/prefix', or abfss, gs, file; for one "
+            "that is in use: databricks-bridge subscription move), or divide it into several subscriptions"
+        )
 
 
 def check_seconds(value: object, field: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from databricks_bridge.cli.running import DONE, NEEDS_A_PERSON, Report
 from databricks_bridge.cli.session import Session
 from databricks_bridge.cli.status import all_records, claim_line, expected_time, is_stuck
+from databricks_bridge.core.closing import closed
 from databricks_bridge.core.errors import ClaimError, InvalidArgument, NotFound
 from databricks_bridge.core.outcomes import Ending, Outcome, outcome_of
 from databricks_bridge.core.record import Claim, Record
@@ -15,7 +16,8 @@ from databricks_bridge.workspace.client import Workspace
 
 async def listing(session: Session) -> Report:
     """All open claims; exit code 3 when one waits for a person."""
-    open_ones = [(one, one.claim) for one in await all_records(session) if one.claim is not None]
+    in_use = [one for one in await all_records(session) if closed(one) is None]
+    open_ones = [(one, one.claim) for one in in_use if one.claim is not None]
     now, expected = session.now(), expected_time(session)
     rows = [
         {

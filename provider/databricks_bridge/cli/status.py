@@ -25,7 +25,7 @@ async def status(session: Session) -> Report:
     notes = await _notes(session)
     by_name = {record.subscription: record for record in records}
     only_watched = set() if session.options.subscription else set(notes) - set(by_name)
-    waiting = any(needs_a_person(record.claim) or record.problem for record in records)
+    waiting = any(_waits(record) for record in records)
     waiting = waiting or any(
         _trouble(name, note, now) for name, note in notes.items() if name in {*by_name, *only_watched}
     )
@@ -87,8 +87,13 @@ def summary(record: Record) -> dict[str, object]:
         **value,
         "last": last,
         **state_of(record),
-        "needs_a_person": needs_a_person(record.claim) or bool(record.problem),
+        "needs_a_person": _waits(record),
     }
+
+
+def _waits(record: Record) -> bool:
+    """Whether nothing goes on until a person decides; a record that is not in use here waits for nothing."""
+    return closed(record) is None and (needs_a_person(record.claim) or bool(record.problem))
 
 
 def state_of(record: Record) -> dict[str, object]:

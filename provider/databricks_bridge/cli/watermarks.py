@@ -86,8 +86,23 @@ async def _written(session: Session, new: Record) -> Report:
             "watermark": new.watermarks[source].to_json(),
             "epoch": new.epoch,
         },
-        [f"{name}: {new.history[-1].what}", WAITING],
+        [f"{name}: {new.history[-1].what}", *_meant(new.watermarks[source]), WAITING],
     )
+
+
+def _meant(mark: Position) -> list[str]:
+    """What a mark that was set by hand does not decide, or decides."""
+    if not isinstance(mark, TablePosition):
+        return []
+    if mark.version == BEFORE_FIRST:
+        return ["The next claim is a full rebuild of the table that has the name then, as it is then."]
+    return [SAME_TABLE] if mark.table_id or mark.metadata_id else []
+
+
+SAME_TABLE = (
+    "That is a version of the table that the record knows. For one that was re-created or replaced (CREATE OR REPLACE): "
+    "watermark adopt, to go on from a version of the new one, or watermark rewind to earliest, to read it whole."
+)
 
 
 WAITING = (

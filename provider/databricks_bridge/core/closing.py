@@ -88,7 +88,7 @@ def refuse_claim(record: Record) -> None:
 
 
 def moved_away(record: Record, address: str, reason: Reason, now: datetime) -> Record:
-    """The record that stays behind in the old ledger."""
+    """The record that stays behind in the old ledger. An open claim goes along: what it says holds in the new one as well."""
     return _closed(record, How.MOVED, address, reason, now)
 
 
@@ -141,7 +141,7 @@ def arrived(left: Record, there: Record | None, now: datetime, epoch: str | None
 
 def _closed(record: Record, how: How, to: str, reason: Reason, now: datetime) -> Record:
     state = Closed(how, to, record.consumer)
-    refuse_claim(record)
+    refuse_claim(replace(record, claim=None) if how is How.MOVED else record)
     return record.after(now, f"{state} {reason}", consumer=state.marker())
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from databricks_bridge.core.closing import refuse_claim
 from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.left_out import begun
-from databricks_bridge.core.positions import Position, RunsPosition, TablePosition, merge
+from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition, merge
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, ClaimStatus, Record
 
@@ -28,12 +28,16 @@ class Verdict(StrEnum):
 
 
 def rewound(record: Record, alias: str, to: Position, reason: Reason, now: datetime, epoch: str) -> Record:
-    """The record whose source is processed again from `to` (exclusive) on. Raises when that is not behind the mark."""
+    """The record whose source is processed again from `to` (exclusive) on; from before the first version on that is a full rebuild
+    of whatever table has the name then. Raises when `to` is not behind the mark.
+    """
     mark = _unclaimed_mark(record, alias)
     if isinstance(mark, TablePosition) and isinstance(to, TablePosition):
         behind = to.version < mark.version
-        # the same table, at an older version: its fingerprint is not known
-        to = TablePosition(to.version, mark.table_id, mark.metadata_id)
+        # The same table, at an older version: its fingerprint is not known. Before the first there is no table yet: whatever has
+        # the name at the next claim is read whole, one that was re-created or replaced too.
+        if to.version != BEFORE_FIRST:
+            to = TablePosition(to.version, mark.table_id, mark.metadata_id)
     else:
         behind = isinstance(mark, RunsPosition) and isinstance(to, RunsPosition) and to.low_water_ms < mark.low_water_ms
         if isinstance(mark, RunsPosition) and isinstance(to, RunsPosition):
@@ -88,6 +92,7 @@ def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, ep
     `succeeded` commits the ranges. `failed` and `void` drop the claim: its ranges are pending again, under new tokens.
     Raises ClaimError when there is no claim.
     """
+    refuse_claim(replace(record, claim=None))  # one that moved is resolved where it is now
     claim = record.claim
     if claim is None:
         raise ClaimError(f"subscription {record.subscription!r} has no open claim")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from databricks_bridge.core.closing import closed
 from databricks_bridge.core.errors import InvalidArgument
 from databricks_bridge.core.record import Claim, Record
 
@@ -46,9 +47,9 @@ class StuckClaim:
 
 
 def due_since(record: Record | None) -> datetime | None:
-    """Since when the open claim's generation could have its run, None without a claim."""
+    """Since when the open claim's generation could have its run, None without a claim, and where it went to another ledger."""
     claim = record.claim if record is not None else None
-    if claim is None:
+    if record is None or claim is None or closed(record) is not None:
         return None
     return claim.created_at if claim.not_before is None else max(claim.created_at, claim.not_before)
 
@@ -62,7 +63,7 @@ def claim_age(record: Record | None, now: datetime) -> timedelta:
 def stuck_claim(record: Record | None, expected: timedelta | None, now: datetime) -> StuckClaim | None:
     """The claim of this record where it is open for `expected` or longer, whatever its status; else None."""
     age = claim_age(record, now)
-    if record is None or record.claim is None or expected is None or age < expected:
+    if record is None or record.claim is None or due_since(record) is None or expected is None or age < expected:
         return None
     return StuckClaim(record.subscription, record.claim, age, expected)
 

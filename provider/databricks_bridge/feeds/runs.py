@@ -22,6 +22,10 @@ OVERLAP_RUNS = 24
 order than they start, and one that failed may be repaired long after. So many are one page of a listing."""
 
 
+MOST_RUNS = 100
+"""In one range: what a claim on so many runs writes into its record fits the smallest ledger. The others wait for the next."""
+
+
 class Runs(Protocol):
     """Who is asked for runs: a workspace, or the feed of one."""
 
@@ -95,7 +99,7 @@ async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None)
 
     One of the wanted trigger with another result is neither: a person may repair it, and then it counts. It holds nothing
     either; once the mark has passed its start it is not looked at any more. One that is still open when the mark passes
-    its start is kept in the mark by its id.
+    its start is kept in the mark by its id. Of a long backlog the oldest `MOST_RUNS` are in one finding.
     """
     job_id = await runs.job_of(source.job_id, source.job_name)
     known = mark if isinstance(mark, RunsPosition) else RunsPosition(0)
@@ -107,12 +111,18 @@ async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None)
     for run in awaited:
         warn_once(run)
     counted = sorted((run for run in new if matches(run, source)), key=lambda run: (ended_at(run), run["run_id"]))
+    changed_at = _time(ended_at(counted[-1])) if counted else None
+    waiting = sorted(counted, key=_place)[MOST_RUNS:]
+    if waiting:
+        # As if nothing had started from the first of these on.
+        cut = _place(waiting[0])
+        finished, new = ([run for run in some if _place(run) < cut] for some in (finished, new))
+        counted = [run for run in counted if _place(run) < cut]
     settled = {run["run_id"] for run in new if matches(run, source) or run.get("trigger") not in source.triggers}
     low_water = max(known.low_water_ms, _passed(sorted(run["start_time"] for run in finished)))
     # what was done stays so: a repair of it is no other run
     done = {run["run_id"] for run in listed if run["start_time"] >= low_water} & (known.done | settled)
-    late = {_place(run) for run in awaited if run["start_time"] < low_water}
-    changed_at = _time(ended_at(counted[-1])) if counted else None
+    late = {_place(run) for run in (*awaited, *waiting) if run["start_time"] < low_water}
     position = RunsPosition(low_water, frozenset(done), late=frozenset(late))
     return RunsFinding(position, tuple(run["run_id"] for run in counted), changed_at)
 

@@ -6,11 +6,11 @@ each write. What can still slip between is covered by the token: two writers wit
 
 from __future__ import annotations
 
-import json
 from typing import Any, Protocol
 
 from databricks_bridge.core.errors import LedgerError, RecordTooLarge
 from databricks_bridge.core.record import Record, record_from_json
+from databricks_bridge.core.record_size import is_new_claim, largest_later, shrunk, size_of
 from databricks_bridge.ledgers.protocol import Entry, follows, lost, own_history
 
 KEY = "databricks_bridge.record"
@@ -47,16 +47,21 @@ class AirflowLedger:
 
 
 def fitting(record: Record) -> dict[str, Any]:
-    """The record as the state store takes it. Raises RecordTooLarge, naming the keep that has room."""
-    value = record.to_json()
-    size = len(json.dumps(value).encode())
+    """The record as the state store takes it, with as much of its history as there is room for.
+
+    Raises RecordTooLarge, naming the ledger that has room: for a new claim before anything is started, where what comes after
+    it would not fit.
+    """
+    kept = shrunk(record, LIMIT_BYTES)
+    size = size_of(largest_later(kept) if is_new_claim(kept) else kept)
     if size > LIMIT_BYTES:
+        needs = f"can need {size} bytes for this claim" if is_new_claim(kept) else f"has {size} bytes"
         raise RecordTooLarge(
-            f"the record of subscription {record.subscription!r} has {size} bytes, the Airflow ledger keeps "
+            f"the record of subscription {record.subscription!r} {needs}, the Airflow ledger keeps "
             f"{LIMIT_BYTES}; move it to the object store, which has room (ledger='s3://bucket/prefix', or abfss, gs, file: "
             f"databricks-bridge subscription move), or use fewer sources in one subscription"
         )
-    return value
+    return kept.to_json()
 
 
 def ledger_of(context: Any, asset: Any, subscription: str) -> AirflowLedger:

@@ -18,6 +18,7 @@ from databricks_bridge.core.postconditions import (
     untold_of,
 )
 from databricks_bridge.core.sources import DeltaTable, Source
+from databricks_bridge.core.texts import bounded
 
 if TYPE_CHECKING:
     from databricks_bridge.core.record import Claim
@@ -121,4 +122,9 @@ async def _control_table(condition: ControlTableReached, claim: Claim, job: str,
             raise LedgerError(f"{condition} has more than one row for job {job!r} and source {alias!r}; it cannot tell")
         if version is not None:
             reached[alias] = int(version)
-    return missing_of(condition, asked, reached)
+    missing = missing_of(condition, asked, reached)
+    looked = " or ".join(repr(alias) for alias in asked)
+    there = ", ".join(repr(str(row["source"])) for row in rows) or "none"
+    return missing and bounded(
+        f"{missing}; looked for rows with job = {job!r} and source = {looked}, that job has the sources: {there}"
+    )
