@@ -7,11 +7,12 @@ import pytest
 
 from databricks_bridge.core.claims import claimed
 from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided, TableRecreated
+from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.pending import Settled, TableFinding
 from databricks_bridge.core.policy import Choice, Choices, Hold, Ready
 from databricks_bridge.core.positions import Range
 from databricks_bridge.core.record import ClaimStatus, Record
-from databricks_bridge.core.waiting import decide_wait, ready_at_once
+from databricks_bridge.core.waiting import decide_wait, ready_at_once, to_look_at
 from tests.core.builders import FLIGHTS, NOW, WEATHER, at, plan_of, seconds, spec_of
 
 SPEC = spec_of(FLIGHTS, WEATHER)
@@ -39,6 +40,36 @@ def test_a_blocked_claim_waits_for_a_person_and_names_the_run() -> None:
 def test_an_undecided_claim_waits_for_a_person() -> None:
     with pytest.raises(ClaimUndecided, match="run 11"):
         ready_at_once(SPEC, record_with(ClaimStatus.UNDECIDED))
+
+
+@pytest.mark.parametrize("status", [ClaimStatus.BLOCKED, ClaimStatus.UNDECIDED])
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        (Ending.SUCCEEDED, "run 11 of the {} claim on x (3, 5] succeeded"),
+        (Ending.ACTIVE, "run 11 of the {} claim on x (3, 5] is active again"),
+        (None, "the run 11 of the {} claim on x (3, 5] is to be looked at"),
+    ],
+)
+def test_a_run_that_a_person_repaired_lets_the_consumer_go(
+    status: ClaimStatus, ending: Ending | None, reason: str
+) -> None:
+    """As it would be seen by the consumer itself, which never starts while the sensor fails."""
+    record = record_with(status)
+    assert to_look_at(record) == record.claim
+    assert ready_at_once(SPEC, record, ending) == reason.format(status)
+
+
+@pytest.mark.parametrize("ending", [Ending.FAILED, Ending.NOTHING_RAN])
+def test_a_run_that_nobody_repaired_does_not(ending: Ending) -> None:
+    with pytest.raises(ClaimBlocked, match="databricks-bridge claim resolve"):
+        ready_at_once(SPEC, record_with(ClaimStatus.BLOCKED), ending)
+
+
+def test_only_a_claim_that_waits_for_a_person_is_looked_at() -> None:
+    assert to_look_at(None) is None
+    assert to_look_at(record_with(ClaimStatus.OPEN)) is None
+    assert to_look_at(record_with(ClaimStatus.FAILED)) is None
 
 
 def test_only_the_consumer_can_write_down_a_first_start_at_latest() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from databricks_bridge.core.errors import Unavailable
+from databricks_bridge.core.errors import BridgeError, Unavailable
 from databricks_bridge.core.outcomes import Ending, ended_at, outcome_of
 from databricks_bridge.core.pending import RunsFinding
 from databricks_bridge.core.positions import Position, RunsPosition
@@ -15,6 +16,8 @@ from databricks_bridge.core.record import Claim
 from databricks_bridge.core.sources import TriggeredRuns
 from databricks_bridge.feeds.new_states import warn_once
 from databricks_bridge.workspace.client import Workspace
+
+log = logging.getLogger(__name__)
 
 OVERLAP = timedelta(hours=1)
 OVERLAP_RUNS = 24
@@ -75,7 +78,12 @@ async def job_of(workspace: Workspace, job_id: int | None, job_name: str | None)
 
 
 async def is_active(open_workspace: Callable[[str], Awaitable[Workspace]], claim: Claim) -> bool:
-    """Whether the claim's run is under way, for one request.
+    """Whether the claim's run is under way, for one request. Raises what `ending_of` raises."""
+    return await ending_of(open_workspace, claim) is Ending.ACTIVE
+
+
+async def ending_of(open_workspace: Callable[[str], Awaitable[Workspace]], claim: Claim) -> Ending:
+    """How the claim's run stands, for one request.
 
     Raises what a workspace raises: NotFound for a run that is gone; Unavailable where the record does not say by which
     connection to ask, or that connection leads to another workspace by now.
@@ -91,7 +99,16 @@ async def is_active(open_workspace: Callable[[str], Awaitable[Workspace]], claim
         raise Unavailable(
             f"connection {claim.conn_id!r} leads to {workspace.host}, and the run is one of {claim.target}"
         )
-    return outcome_of(await workspace.get_run(claim.run_id)).ending is Ending.ACTIVE
+    return outcome_of(await workspace.get_run(claim.run_id)).ending
+
+
+async def ending_or_none(open_workspace: Callable[[str], Awaitable[Workspace]], claim: Claim) -> Ending | None:
+    """The same; None where it cannot be told: then the consumer looks itself, and fails where an author sees it."""
+    try:
+        return await ending_of(open_workspace, claim)
+    except BridgeError as error:
+        log.info("run %s cannot be looked at from here: %s", claim.run_id, error)
+        return None
 
 
 async def look_at_runs(runs: Runs, source: TriggeredRuns, mark: Position | None) -> RunsFinding:

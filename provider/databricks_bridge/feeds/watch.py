@@ -22,11 +22,12 @@ from databricks_bridge.core.emission import (
 )
 from databricks_bridge.core.errors import BridgeError, NotFound, SourceError, Unavailable
 from databricks_bridge.core.left_out import LeftOut
+from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.policy import Hold, Ready
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.repair import shown
 from databricks_bridge.core.subscription import SubscriptionSpec
-from databricks_bridge.core.waiting import decide_wait, ready_at_once
+from databricks_bridge.core.waiting import REPAIRED, decide_wait, ready_at_once, to_look_at
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.feeds.polls import warn_of
 
@@ -37,12 +38,17 @@ async def _cannot_ask(claim: Claim) -> bool:
     raise Unavailable(f"nobody can be asked about run {claim.run_id}")
 
 
+async def _cannot_tell(claim: Claim) -> Ending | None:
+    return None
+
+
 @dataclass
 class Watch:
     """One subscription under watch. `sent` is what is remembered of the last event, `at_work` of the run of an open claim.
 
     `record` is the last one read, `latest` the newest position of each source when they were last polled, in words.
-    `active` says whether the run of a claim is under way; it raises what a workspace raises.
+    `active` says whether the run of a claim is under way; it raises what a workspace raises. `ending` says how the run of a
+    claim that waits for a person stands, None where that cannot be told.
     """
 
     spec: SubscriptionSpec
@@ -52,16 +58,21 @@ class Watch:
     now: Callable[[], datetime]
     say: Callable[[str], None]
     active: Callable[[Claim], Awaitable[bool]] = _cannot_ask
+    ending: Callable[[Claim], Awaitable[Ending | None]] = _cannot_tell
     sent: Sent | None = None
     left_out: frozenset[str] = frozenset()
     at_work: AtWork | None = None
     record: Record | None = None
     latest: dict[str, str] = field(default_factory=dict)
+    looked_at: datetime | None = None
 
     async def look(self) -> dict[str, Any] | None:
         """The payload of an event that is due now, or None. Raises what the ledger or a workspace raises."""
         record = self.record = await self.read()
         refuse_closed(record)
+        waits = to_look_at(record)
+        if waits is not None:
+            return await self._repaired(record, waits)
         if not may_send(record, self.sent, self.now(), self.resend_after):
             return None
         if await self._is_at_work(record):
@@ -75,6 +86,22 @@ class Watch:
                 return None
             reason, updated = decision.reason, decision.updated
         self.sent = after_sending(record, self.sent, self.now(), self.resend_after)
+        return self._event(record, reason, updated)
+
+    async def _repaired(self, record: Record | None, claim: Claim) -> dict[str, Any] | None:
+        """An event for a claim that waits for a person, once its run was repaired; else silence. Asked once in `resend_after`."""
+        now = self.now()
+        if self.looked_at is not None and now < self.looked_at + self.resend_after:
+            return None
+        self.looked_at = now
+        ending = await self.ending(claim)
+        again = self.sent is not None and self.sent.revision == revision_of(record)
+        if ending not in REPAIRED or (again and self.sent is not None and now < self.sent.at + self.sent.pause):
+            return None
+        self.sent = after_sending(record, self.sent, now, self.resend_after)
+        return self._event(record, ready_at_once(self.spec, record, ending), ())
+
+    def _event(self, record: Record | None, reason: str | None, updated: tuple[str, ...]) -> dict[str, Any]:
         return {
             "schema": 1,
             "subscription": self.spec.name,

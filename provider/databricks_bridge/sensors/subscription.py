@@ -23,7 +23,8 @@ class DatabricksSubscriptionSensor(WaitingSensor):
 
     It decides *when*; the operator after it decides *what*. It writes nothing, so it may run as often as it likes.
     Poke, reschedule and `deferrable=True` behave alike. Returns `{"subscription", "updated", "reason"}`.
-    Raises NotFound, NotPermitted, NotAuthenticated, SourceError, ClaimBlocked, ClaimUndecided.
+    A claim that waits for a person is looked at first: its run may have been repaired. Where the sensor cannot see the run, it
+    lets the operator look. Raises NotFound, NotPermitted, NotAuthenticated, SourceError, ClaimBlocked, ClaimUndecided.
     """
 
     ui_color = "#d7ebe6"
@@ -46,16 +47,20 @@ class DatabricksSubscriptionSensor(WaitingSensor):
     async def _look_once(self, context: Context) -> Answer | None:
         from databricks_bridge.assets.ledgers import task_ledger
         from databricks_bridge.core.left_out import words_of
+        from databricks_bridge.core.outcomes import Ending
         from databricks_bridge.core.policy import Ready
-        from databricks_bridge.core.waiting import decide_wait, ready_at_once
+        from databricks_bridge.core.waiting import decide_wait, ready_at_once, to_look_at
         from databricks_bridge.feeds.look import Looker
+        from databricks_bridge.feeds.runs import ending_or_none
         from databricks_bridge.hooks.databricks import open_workspace
 
         spec = self.subscription.spec
         async with Looker(partial(open_workspace, budget_seconds=self._budget)) as looker:
             record = await task_ledger(self.subscription, context, looker).read()
             self._record = record
-            reason = ready_at_once(spec, record)
+            waits = to_look_at(record)
+            ending = Ending.FAILED if waits is None else await ending_or_none(looker.workspace, waits)
+            reason = ready_at_once(spec, record, ending)
             updated: tuple[str, ...] = ()
             if reason is None:
                 marks = record.watermarks if record else {}

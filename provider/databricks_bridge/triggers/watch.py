@@ -135,7 +135,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         # Imported here: every DAG file imports this module, and only the triggerer looks.
         from databricks_bridge.assets.stuck import noting
         from databricks_bridge.core.subscription import spec_from_json
-        from databricks_bridge.feeds.runs import is_active
+        from databricks_bridge.feeds.runs import ending_or_none, is_active
         from databricks_bridge.feeds.seat import FeedLooker, Seat
         from databricks_bridge.feeds.watch import Watch
         from databricks_bridge.hooks.databricks import open_workspace
@@ -155,6 +155,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
                 self._now,
                 self._say,
                 lambda claim: is_active(lambda conn_id: looker.workspace(conn_id), claim),
+                lambda claim: ending_or_none(lambda conn_id: looker.workspace(conn_id), claim),
             )
             if self._looker is None:
                 self._looker, self._seat = looker, seat
