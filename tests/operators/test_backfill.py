@@ -271,7 +271,7 @@ def test_a_success_that_the_postcondition_denies_is_a_failure_and_the_next_try_s
     def second(ranges: Any, run_id: int) -> bool:
         return len(long.runs()) == 2
 
-    with pytest.raises(RunFailed, match="the postcondition does not hold: it says no"):
+    with pytest.raises(RunFailed, match="succeeded, but its postcondition does not hold: it says no"):
         long.run(long.operator(range=RANGE, postcondition=second))
     long.run(long.operator(range=RANGE, postcondition=second), try_number=2)
     assert [of_run(run)["bridge_generation"] for run in long.runs()] == ["0", "1"]

@@ -93,7 +93,7 @@ class BackfillDriver:
                         claim.ranges, seen.run_id, f"backfilled {claim}; the watermark stays where it is"
                     )
                 if not found:
-                    raise self._failed(seen, f"succeeded, but the postcondition does not hold: {denied}")
+                    raise self._failed(seen, f"succeeded, but its postcondition does not hold: {denied}")
                 generation, seen = standing(earlier, generation + 1)
                 before = None
                 continue
