@@ -35,7 +35,8 @@ def test_each_thing_is_in_the_list_once_and_has_an_example() -> None:
 @pytest.mark.parametrize("entry", of(Area.API, Area.CLIENT), ids=lambda entry: entry.name)
 def test_an_api_that_is_not_served_is_refused_at_once_in_these_words(http: httpx.Client, entry: Refusal) -> None:
     method, path = entry.example
-    answer = http.request(method, path, json={})
+    session = {"warehouse_id": f"{1001:016x}", "session_confs": {"ANSI_MODE": "true"}}
+    answer = http.request(method, path, json=session if path.endswith("sessions") else {})
     assert 400 <= answer.status_code < 500, answer.text
     assert entry.words in answer.json()["message"]
 

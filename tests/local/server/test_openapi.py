@@ -45,10 +45,12 @@ def test_it_is_valid_openapi(described: Described) -> None:
 
 
 NOT_SENT = {
+    "DELETE /api/2.0/sql/sessions/{session_id}",
+    "DELETE /api/2.0/sql/statements/{statement_id}",
     "GET /local/results/{statement_id}/{index}",
     "GET /api/2.0/delta-sharing/metastores/{metastore_id}/shares/{share}/schemas/{schema}/tables/{table}/changes",
 }
-"""An address that is made with a result, and is signed; and what is always refused. Nor are buttons of pages, and addresses
+"""What closes a session or a statement: `clients/test_sql_connector.py` does it. An address that is made with a result, and is signed; and what is always refused. Nor are buttons of pages, and addresses
 below which there is nothing."""
 
 

@@ -27,6 +27,7 @@ def operations() -> Operations:
     return {
         **tagged("sql statements", under(("/api/2.0/sql/statements",), _statements())),
         **tagged("sql warehouses", under(("/api/2.0/sql/warehouses",), _warehouses())),
+        **tagged("sql statements", _sessions()),
         **tagged("sql statements", _links()),
     }
 
@@ -72,6 +73,24 @@ def _statements() -> Operations:
             example=lambda known: {"chunk_index": 0},
         ),
         ("POST", "{statement_id}/cancel"): Operation("Stop a statement", answer=anything()),
+        ("DELETE", "{statement_id}"): Operation("Close a statement: it is forgotten", answer=anything()),
+    }
+
+
+def _sessions() -> Operations:
+    return {
+        ("POST", "/api/2.0/sql/sessions"): Operation(
+            "Open a session: a catalog and a schema for its statements",
+            body={"warehouse_id": text(), "catalog": text(), "schema": text()},
+            required=("warehouse_id",),
+            answer=fields("session_id", session_id=text()),
+            example=lambda known: {"warehouse_id": known.warehouse},
+        ),
+        ("DELETE", "/api/2.0/sql/sessions/{session_id}"): Operation("Close a session", answer=anything()),
+        **{
+            ("POST", f"/sql/{place}/{{rest:path}}"): Operation("Thrift, which is not served", answer=anything())
+            for place in ("1.0", "protocolv1")
+        },
     }
 
 

@@ -42,6 +42,7 @@ _CALLS = {
 }
 """Module and method of the SDK, and data classes whose fields may stand at the top too, as in the Jobs API 2.0."""
 _MORE = {
+    "POST sql/statements": {"session_id": "text"},
     "jobs.TriggerSettings": {"table": "jobs.TableUpdateTriggerConfiguration"},
     "jobs.TriggerConfiguration": {"table": "jobs.TableUpdateTriggerConfiguration"},
     "compute.ClusterSpec": dict.fromkeys(("spark_conf", "spark_env_vars", "custom_tags"), "{scalar}"),
@@ -64,7 +65,7 @@ def declared_by_sdk() -> Declaration:
         hints = {part: str(one.annotation) for part, one in parameters.items() if part != "self"}
         for other in more:
             hints = {**vars(getattr(module, other))["__annotations__"], **hints}
-        found.calls[call] = {part: _word(module, hint, found) for part, hint in hints.items()}
+        found.calls[call] = {part: _word(module, hint, found) for part, hint in hints.items()} | _MORE.get(call, {})
     return found
 
 

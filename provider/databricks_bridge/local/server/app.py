@@ -36,6 +36,7 @@ FAMILIES = (
     "warehouses",
     "sql_statements",
     "sql_results",
+    "sql_sessions",
     "faults",
     "openapi",
 )

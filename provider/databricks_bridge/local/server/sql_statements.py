@@ -15,7 +15,7 @@ from databricks_bridge.local.server.sql_results import chunk, chunk_count, manif
 from databricks_bridge.local.server.warehouses import require
 from databricks_bridge.local.sql.formats import FORMATS
 from databricks_bridge.local.sql.model import SqlParameter, SqlRequest
-from databricks_bridge.local.sql.statements import ResultForm, Statement, new_statement_id
+from databricks_bridge.local.sql.statements import ResultForm, SqlSession, Statement, new_statement_id
 
 LARGEST_STATEMENT_BYTES = 16 * 1024 * 1024
 _WAIT = re.compile(r"([0-9]{1,2})s")
@@ -44,6 +44,11 @@ def router(workspace: Workspace) -> APIRouter:
     @routes.get("/{statement_id}")
     async def get(statement_id: str) -> JSONResponse:
         return JSONResponse(await _shown(workspace, _existing(workspace, statement_id)))
+
+    @routes.delete("/{statement_id}")
+    async def close(statement_id: str) -> JSONResponse:
+        workspace.sql.drop(_existing(workspace, statement_id))
+        return JSONResponse({})
 
     @routes.post("/{statement_id}/cancel")
     async def cancel(statement_id: str) -> JSONResponse:
@@ -78,13 +83,19 @@ def _request(workspace: Workspace, given: Arguments) -> SqlRequest:
     if len(text.encode()) > LARGEST_STATEMENT_BYTES:
         raise InvalidParameterValue("The statement is over 16 MiB.")
     require(workspace, warehouse)
+    session = SqlSession(None, None)
+    if (session_id := given.text("session_id")) is not None:
+        found = workspace.sql.sessions.get(session_id)
+        if found is None:
+            raise NotFound(f"The session {session_id} was not found.")
+        session = found
     return SqlRequest(
         statement_id=new_statement_id(),
         statement=text,
         metastore_root=workspace.layout.metastore_root(workspace.metastore),
         volumes_root=workspace.layout.volumes_root(workspace.metastore),
-        catalog=given.text("catalog"),
-        schema=given.text("schema"),
+        catalog=given.text("catalog") or session.catalog,
+        schema=given.text("schema") or session.schema,
         parameters=_parameters(given),
         row_limit=_limit(given, "row_limit"),
         host=workspace.host,

@@ -52,6 +52,18 @@ class Statement:
         return self.request.statement_id
 
 
+@dataclass(frozen=True)
+class SqlSession:
+    """What the statements of a session begin with, unless they say otherwise."""
+
+    catalog: str | None
+    schema: str | None
+
+
+MOST_SESSIONS = 1000
+"""Of a warehouse; the oldest goes when there is one more."""
+
+
 class Statements:
     """Of the workspace of this name. To be used on the event loop's thread.
 
@@ -63,6 +75,20 @@ class Statements:
         self.warehouse_runs = True
         self.link_key = secrets.token_bytes(32)
         self._kept: dict[str, Statement] = {}
+        self.sessions: dict[str, SqlSession] = {}
+
+    def open_session(self, session: SqlSession) -> str:
+        """The id of a new session."""
+        session_id = str(uuid.uuid4())
+        self.sessions[session_id] = session
+        if len(self.sessions) > MOST_SESSIONS:
+            del self.sessions[next(iter(self.sessions))]
+        return session_id
+
+    def drop(self, statement: Statement) -> None:
+        """Forget a statement and its result; one that runs is cancelled."""
+        self.cancel(statement)
+        self._kept.pop(statement.statement_id, None)
 
     def start(self, request: SqlRequest, form: ResultForm = ResultForm()) -> Statement:
         """Start the statement, and the warehouse should it be stopped."""
