@@ -30,7 +30,11 @@ def test_a_notebook_is_where_a_task_finds_it(workspace: Any, deployment: Deploym
     assert found.read_bytes() == SOURCE
     assert find_notebook(root, "/Workspace/Users/ada/bronze") == found
     status = workspace.get_status("/Workspace/Users/ada/bronze")
-    assert (status.path, status.object_type.value, status.language.value) == ("/Users/ada/bronze", "NOTEBOOK", "PYTHON")
+    assert (status.path, status.object_type.value, status.language.value) == (
+        "/Workspace/Users/ada/bronze",
+        "NOTEBOOK",
+        "PYTHON",
+    )
     assert base64.b64decode(workspace.export("/Users/ada/bronze").content) == SOURCE
 
 

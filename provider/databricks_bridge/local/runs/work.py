@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.refusals.model import HERE
 from databricks_bridge.local.runs.admission import Order
 from databricks_bridge.local.runs.endings import JOB_ENDINGS
 from databricks_bridge.local.runs.means import Ended, Means
@@ -126,6 +127,10 @@ async def _run_code(
             f"Unable to access the {what} {path!r} in the workspace. Either it does not exist, or the "
             "identity used to run this job lacks the required permissions."
         )
+        if find_notebook(files, f"{path}.sql") is not None:
+            message = (
+                f"The notebook {path!r} is a SQL notebook; {HERE} runs Python notebooks, and SQL files as sql_task."
+            )
         return Ended(Outcome.NO_NOTEBOOK, message, {"error": message})
     await means.before_run(workspace.name)
     request = replace(

@@ -16,7 +16,7 @@ from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParame
 from databricks_bridge.local.server.requests import Arguments, read
 from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.workspace_files_export import exported
-from databricks_bridge.local.server.workspace_files_tree import Tree
+from databricks_bridge.local.server.workspace_files_tree import SQL_HEADER, Tree, is_notebook
 
 _CONTENT = "application/octet-stream"
 _FIELD_NAME = re.compile(rb'content-disposition:[^\r\n]*?\bname="([^"]*)"', re.IGNORECASE)
@@ -25,6 +25,7 @@ _FIELD_NAME = re.compile(rb'content-disposition:[^\r\n]*?\bname="([^"]*)"', re.I
 def router(workspace: Workspace) -> APIRouter:
     """import, export, get-status, list, mkdirs, delete."""
     tree = Tree(workspace.layout.workspace_files(workspace.name))
+    tree.make_home(workspace.user_name)
     routes = APIRouter(prefix="/api/2.0")
 
     @routes.post("/workspace/import")
@@ -86,6 +87,9 @@ def _import(tree: Tree, given: Arguments, content: bytes) -> None:
         tree.write_notebook(_path(given), jupyter.source_of(content), overwrite)
     elif kind == "SOURCE" and language == "PYTHON":
         tree.write_notebook(_path(given), content, overwrite)
+    elif kind == "SOURCE" and language == "SQL":
+        source = content if is_notebook(content, SQL_HEADER) else SQL_HEADER + b"\n" + content
+        tree.write_auto(f"{_path(given)}.sql", source, overwrite)
     elif kind == "SOURCE" and language is None:
         raise InvalidParameterValue("To import a single file as SOURCE, you must set the language field.")
     else:

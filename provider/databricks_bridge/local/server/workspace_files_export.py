@@ -42,7 +42,7 @@ def exported(tree: Tree, path: str, form: str) -> tuple[bytes, str]:
 
 def _zipped(tree: Tree, path: str, *, with_files: bool) -> bytes:
     """Names in the archive begin with the directory's own; notebooks have their extension."""
-    top = tree.status(path)["path"]
+    top = tree.plain(path)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as entries:
         for info, file in tree.below(path) or ():

@@ -1,4 +1,4 @@
-"""Workspace objects as files: a Python notebook `/a/b` is `a/b.py` with the notebook header, a file is itself.
+"""Workspace objects as files: a notebook `/a/b` is `a/b.py` or `a/b.sql` with the notebook header, a file is itself.
 
 On Databricks the notebook `/a/b` and the file `/a/b.py` are two objects; here they cannot both be.
 """
@@ -23,6 +23,9 @@ from databricks_bridge.local.server.errors import (
 )
 
 HEADER = b"# Databricks notebook source"
+SQL_HEADER = b"-- Databricks notebook source"
+_LANGUAGES = {".py": ("PYTHON", HEADER), ".sql": ("SQL", SQL_HEADER)}
+"""Of notebooks, by their extension on this disk."""
 LARGEST_IMPORT_BYTES = 10 * 1024 * 1024
 DEEPEST_PATH = 100
 
@@ -65,8 +68,15 @@ class Tree:
         return self._location(path)
 
     def status(self, path: str) -> dict[str, Any]:
-        """Raises ResourceDoesNotExist."""
-        return self._info(self._existing(path))
+        """With the path as it was asked for, below `/Workspace` too. Raises ResourceDoesNotExist."""
+        info = self._info(self._existing(path))
+        below = PurePosixPath(path).parts[:2] == ("/", "Workspace") and info["path"] != "/"
+        return {**info, "path": f"/Workspace{info['path']}"} if below else info
+
+    def make_home(self, user: str) -> None:
+        """What a new workspace has: the user's folder, the shared one, and the user's folder of repositories."""
+        for path in (f"/Users/{user}", "/Shared", f"/Repos/{user}"):
+            self._location(path).mkdir(parents=True, exist_ok=True)
 
     def by_number(self, number: int) -> dict[str, Any] | None:
         """The object with this id, or None. An id does not tell its path, so all are looked at."""
@@ -113,11 +123,19 @@ class Tree:
         """A notebook, without its extension, where a `.py` has the header; else a file (ImportFormat.AUTO)."""
         if path.endswith(".py") and is_notebook(content):
             self.write_notebook(path.removesuffix(".py"), content, overwrite)
+        elif path.endswith(".sql") and is_notebook(content, SQL_HEADER):
+            self._write(path.removesuffix(".sql"), self._location(path), content, overwrite)
         else:
             self.write_file(path, content, overwrite)
 
     def make_directories(self, path: str) -> None:
-        """Raises ResourceAlreadyExists where an object is in the way."""
+        """Raises ResourceAlreadyExists where an object is in the way, there or above; a notebook too."""
+        above = _plain(path)
+        while above != "/":
+            found = any(_is_notebook_file(self._location(above, suffix)) for suffix in _LANGUAGES)
+            if found and not self._location(above).is_dir():
+                raise ResourceAlreadyExists(f"Path ({path}) or one above it is a notebook.")
+            above = str(PurePosixPath(above).parent)
         try:
             self._location(path).mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
@@ -138,7 +156,7 @@ class Tree:
             raise NotebookTooLarge(f"The content of {path} is over {LARGEST_IMPORT_BYTES // 2**20} MB")
         if not target.parent.is_dir():
             raise ResourceDoesNotExist(f"The parent folder ({PurePosixPath(path).parent}) does not exist.")
-        if target.is_dir() or (target.exists() and not overwrite):
+        if target.is_dir() or self._location(_plain(path)).is_dir() or (target.exists() and not overwrite):
             raise ResourceAlreadyExists(f"Path ({path}) already exists.")
         drafts = self.root.with_name("imports")
         drafts.mkdir(exist_ok=True)
@@ -156,7 +174,7 @@ class Tree:
         location = self._location(path)
         yield location
         if location != self.root:
-            yield self._location(path, ".py")
+            yield from (self._location(path, suffix) for suffix in _LANGUAGES)
 
     def _location(self, path: str, suffix: str = "") -> Path:
         parts = PurePosixPath(_plain(path) + suffix).parts[1:]
@@ -167,7 +185,7 @@ class Tree:
 
     def _path_of(self, file: Path) -> str:
         path = "/" + file.relative_to(self.root).as_posix()
-        return path.removesuffix(".py") if _is_notebook_file(file) else path
+        return path.removesuffix(file.suffix) if _is_notebook_file(file) else path
 
     def _info(self, file: Path) -> dict[str, Any]:
         path = "/" + file.relative_to(self.root).as_posix() if file != self.root else "/"
@@ -177,21 +195,23 @@ class Tree:
             is_repo = (self.repos / f"{number}.json").exists()
             return {**info, "object_type": "REPO" if is_repo else "DIRECTORY"}
         if _is_notebook_file(file):
-            return {**info, "path": path.removesuffix(".py"), "object_type": "NOTEBOOK", "language": "PYTHON"}
+            language, _ = _LANGUAGES[file.suffix]
+            return {**info, "path": path.removesuffix(file.suffix), "object_type": "NOTEBOOK", "language": language}
         known = file.stat()
         modified = round(known.st_mtime * 1000)
         return {**info, "object_type": "FILE", "size": known.st_size, "created_at": modified, "modified_at": modified}
 
 
-def is_notebook(content: bytes) -> bool:
-    return content.lstrip(b"\xef\xbb\xbf").startswith(HEADER)
+def is_notebook(content: bytes, header: bytes = HEADER) -> bool:
+    return content.lstrip(b"\xef\xbb\xbf").startswith(header)
 
 
 def _is_notebook_file(file: Path) -> bool:
-    if file.suffix != ".py" or not file.is_file():
+    if file.suffix not in _LANGUAGES or not file.is_file():
         return False
+    _, header = _LANGUAGES[file.suffix]
     with file.open("rb") as start:
-        return is_notebook(start.read(len(HEADER) + 3))
+        return is_notebook(start.read(len(header) + 3), header)
 
 
 def _plain(path: str) -> str:
