@@ -14,6 +14,11 @@ make_secret jwt 48
 make_secret admin 12
 chgrp 0 /secrets postgres fernet jwt admin
 chmod 0750 /secrets
+# The one that the service `local` gets: where notebooks run there are no keys and no password of the database.
+cp admin /login/admin
+chgrp 0 /login /login/admin
+chmod 0750 /login
+chmod 0640 /login/admin
 POSTGRES_PASSWORD=$(cat postgres)
 export POSTGRES_PASSWORD
 exec docker-entrypoint.sh postgres
