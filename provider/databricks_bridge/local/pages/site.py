@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fastapi import APIRouter
 
-from databricks_bridge.local.pages import files, job, run, sign_in, table
+from databricks_bridge.local.pages import databricks_links, files, job, run, sign_in, table
 from databricks_bridge.local.pages.access import Act, Show, acting, reading
 from databricks_bridge.local.pages.asked import Asked, Page
 from databricks_bridge.local.pages.job_list import show_jobs
@@ -53,6 +53,7 @@ def router(workspace: Workspace) -> APIRouter:
     """The pages of one workspace."""
     routes = APIRouter()
     routes.include_router(sign_in.router(workspace))
+    routes.include_router(databricks_links.router())
     for path, show in PAGES.items():
         routes.add_api_route(path, reading(workspace, show), methods=["GET"])
     for path, act in ACTIONS.items():
@@ -63,4 +64,9 @@ def router(workspace: Workspace) -> APIRouter:
 def is_page(path: str) -> bool:
     """Whether who may see `path` is decided by its sign-in, and not by a bearer token."""
     area = path.split("/")[1:3]
-    return path == "/" or path in _SIGNING or (area[:1] == ["local"] and area[1:] != [] and area[1] in AREAS)
+    return (
+        databricks_links.is_link(path)
+        or path == "/"
+        or path in _SIGNING
+        or (area[:1] == ["local"] and area[1:] != [] and area[1] in AREAS)
+    )
