@@ -91,7 +91,7 @@ async def test_a_poll_that_waits_for_its_slot_does_not_run_after_the_last_one_le
     stuck.join(down, "down", LOOKS_AT_ONCE)
     await eventually(lambda: other.looks)
     late = Waits(waits.feed)
-    late.tables = [DeltaTable("main.silver.padding", "down")]
+    late.tables = [DeltaTable("main.silver.padding", "down")] * (LOOKS_AT_ONCE + 1)  # its table has a name of its own
     late.join(queued, "down")
     await eventually(lambda: len(other.looks) > 2)
     assert late.leave() == [], "nothing of it is under way"
