@@ -134,3 +134,18 @@ def test_E15_the_public_names_cost_airflow_sdk_and_no_more() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == []
+
+
+def test_a_subscription_whose_record_can_never_fit_is_refused_with_how_many_do() -> None:
+    def many(count: int, **more: Any) -> Subscription:
+        return Subscription("s", [DeltaTable(f"main.silver.table_{n}") for n in range(count)], start="latest", **more)
+
+    with pytest.raises(
+        InvalidArgument, match=r"has 40 sources; the Airflow ledger keeps 49152 bytes, .* room for (\d+)"
+    ) as told:
+        many(40)
+    fit = int(str(told.value).split("room for ")[1].split()[0])
+    many(fit)
+    with pytest.raises(InvalidArgument):
+        many(fit + 1)
+    many(40, ledger="s3://bucket/prefix")

@@ -118,6 +118,15 @@ def test_a_control_table_that_cannot_tell_commits_nothing(bench: Bench, table: l
     assert claim_of(bench.record()).status is ClaimStatus.OPEN
 
 
+def test_what_was_looked_for_in_the_control_table_is_told(bench: Bench, table: list[Any]) -> None:
+    table.append({"source": "main.silver.flights", "last_version": "0"})
+    with pytest.raises(
+        RunFailed,
+        match=r"looked for rows with job = 'delays' and source = 'flights', that job has the sources: 'main.silver",
+    ):
+        bench.run(bench.operator(postcondition=CONTROL))
+
+
 def test_nothing_new_asks_nothing(bench: Bench, table: list[Any]) -> None:
     table.append({"source": "flights", "last_version": "0"})
     bench.run(bench.operator(postcondition=CONTROL))
