@@ -122,6 +122,7 @@ def test_development_pauses_prefixes_and_tags(tmp_path: Path) -> None:
     text = """
     bundle: {name: b}
     resources:
+      catalogs: {c: {name: lake}}
       schemas: {s: {name: bronze, catalog_name: main}}
       jobs:
         j: {name: job, schedule: {quartz_cron_expression: "0 0 0 * * ?", timezone_id: UTC}, tags: {dev: mine}, tasks: []}
@@ -138,6 +139,7 @@ def test_development_pauses_prefixes_and_tags(tmp_path: Path) -> None:
     assert development.jobs["k"]["tags"] == {"dev": "local_workspace"}
     assert "queue" not in development.jobs["k"]
     assert development.schemas == ({"name": "dev_local_workspace_bronze", "catalog_name": "main"},)
+    assert development.catalogs == ({"name": "lake"},)
     production = bundle(tmp_path, "prod", databricks_yml=text)
     assert (production.jobs["j"]["name"], production.jobs["j"]["tags"]) == ("p job", {"team": "x", "dev": "mine"})
 

@@ -107,7 +107,8 @@ def _named(resources: Value, presets: Json) -> Value:
     kinds = dict(resources.fields())
     if jobs := resources.get("jobs"):
         kinds["jobs"] = jobs.like({key: applied(job_merged(one), key, presets) for key, one in jobs.fields().items()})
-    for kind in ("catalogs", "schemas"):
+    # As with the CLI, catalogs and volumes keep their names.
+    for kind in ("schemas",):
         if found := resources.get(kind):
             kinds[kind] = found.like({key: _prefixed(one, presets) for key, one in found.fields().items()})
     return resources.like(kinds)

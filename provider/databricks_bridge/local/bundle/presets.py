@@ -58,6 +58,6 @@ def applied(job: Value, key: str, presets: dict[str, Any]) -> Value:
 
 
 def prefixed_identifier(presets: dict[str, Any], name: str) -> str:
-    """The name of a catalog or schema under a prefix, which loses what an identifier cannot have."""
+    """The name of a schema under a prefix, which loses what an identifier cannot have."""
     prefix = re.sub(r"[^\w]+", "_", str(presets.get("name_prefix") or "")).strip("_")
     return f"{prefix}_{name}" if prefix else name
