@@ -17,6 +17,7 @@ from databricks_bridge.local.engine.sql_text import Statement
 from databricks_bridge.local.engine.workspace_api import ApiRefused
 
 _CATALOG = "spark.sql.catalog."
+_DEFAULT_SCHEMA = "default"
 
 
 def sql_of(spark_sql: Callable[..., Any], volumes: VolumePaths) -> Callable[..., Any]:
@@ -36,6 +37,9 @@ def sql_of(spark_sql: Callable[..., Any], volumes: VolumePaths) -> Callable[...,
         finally:
             for view in views:
                 self.catalog.dropTempView(view)
+        if statement.starts("USE", "CATALOG") and self.catalog.databaseExists(_DEFAULT_SCHEMA):
+            # Spark keeps the schema where the catalog stays the same; on Databricks it is the default one.
+            self.catalog.setCurrentDatabase(_DEFAULT_SCHEMA)
         return described(frame, statement)
 
     return sql
