@@ -23,7 +23,13 @@ from tests.local.local_kit import Notebooks
 from tests.local.pages.pages_kit import Browser, browser, forms, link, make_job, rest, runs_of, signed_in, words
 from tests.local.server.test_malformed_requests import paths_of
 
-FILLED = {"job_id": "1", "run_id": "1", "name": "main.s.t", "path:path": "main/s/v", "rest:path": "x/y"}
+FILLED = {
+    "job_id": "1",
+    "run_id": "1",
+    "name": "main.s.t",
+    "path:path": "main/s/v",
+    "rest:path": "x/y",
+} | dict.fromkeys(("catalog", "schema", "table", "volume"), "x")
 
 
 get, post = partial(httpx.get, verify=False), partial(httpx.post, verify=False)
