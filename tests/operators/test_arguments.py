@@ -131,6 +131,7 @@ def test_A15_an_empty_mapping_is_respected_and_no_params_of_the_dag_are_added(be
         "flights_table",
         "flights_start",
         "flights_end",
+        "flights_as_of",
     }
 
 

@@ -9,7 +9,7 @@ what a workspace refuses (a token is exchanged, a right granted), and a table th
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -43,7 +43,8 @@ def as_airflow_takes_it(error: BridgeError) -> BridgeError:
     """The error; as an AirflowFailException too where a retry cannot mend it."""
     if not isinstance(error, NOT_RETRIED) or isinstance(error, AirflowFailException):
         return error
-    final: BridgeError = _final(type(error)).__new__(_final(type(error)))
+    kind = _final(type(error))
+    final = kind.__new__(kind)
     final.args = error.args
     final.__dict__.update(error.__dict__)
     return final.with_traceback(error.__traceback__)
@@ -65,6 +66,5 @@ def ends_for_good(method: Method) -> Method:
     return ended  # type: ignore[return-value]
 
 
-@cache
 def _final(kind: type[BridgeError]) -> type[BridgeError]:
     return type(kind.__name__, (kind, AirflowFailException), {"__module__": kind.__module__, "__doc__": kind.__doc__})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
+from weakref import WeakValueDictionary
 
 from airflow.sdk import Asset, AssetWatcher
 from airflow.sdk.configuration import conf
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
     from databricks_bridge.core.stuck import StuckClaim
     from databricks_bridge.operators.around import SubscriptionCommitOperator
+
+log = logging.getLogger(__name__)
+
+_defined: WeakValueDictionary[str, Subscription] = WeakValueDictionary()
 
 
 class Subscription:
@@ -107,6 +113,7 @@ class Subscription:
             uri=f"x-databricks-bridge://subscription/{name}",
             watchers=[AssetWatcher(name=asset_name, trigger=watch)],
         )
+        _check_one_definition(self, watch)
 
     @property
     def name(self) -> str:
@@ -142,6 +149,20 @@ def check_fits(spec: SubscriptionSpec, ledger: Address) -> None:
             f"room for {fit} of them. Keep its record in an object store (ledger='s3://bucket/prefix', or abfss, gs, file; for one "
             "that is in use: databricks-bridge subscription move), or divide it into several subscriptions"
         )
+
+
+def _check_one_definition(new: Subscription, watch: SubscriptionWatchTrigger) -> None:
+    """Warn of another definition of this name that differs and is in use in this process: Airflow would make the watcher anew
+    at each parse, and at times have none. Two files that are parsed by two processes are seen by the watcher alone.
+    """
+    other = _defined.get(new.name)
+    if other is not None and other.asset.watchers[0].trigger.serialize() != watch.serialize():
+        log.warning(
+            "subscription %r is defined twice, with a difference; define it once, in a module that all DAG files import, or its "
+            "watcher ends at each parse",
+            new.name,
+        )
+    _defined[new.name] = new
 
 
 def check_seconds(value: object, field: str) -> float:
