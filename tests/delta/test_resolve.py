@@ -13,7 +13,7 @@ from aiohttp import web
 from databricks_bridge.core.errors import BadAnswer, InvalidArgument, NotFound, NotPermitted
 from databricks_bridge.delta.credentials import open_store
 from databricks_bridge.delta.entries import SINGLE_CALLS, entry_of
-from databricks_bridge.delta.locations import Kind, Location, parse_location
+from databricks_bridge.delta.locations import parse_location
 from databricks_bridge.delta.named import RECHECK, next_check
 from databricks_bridge.delta.resolve import open_table
 from databricks_bridge.workspace.client import Workspace
@@ -264,70 +264,6 @@ async def test_a_name_without_a_workspace_and_a_bucket_by_url_are_refused() -> N
         await open_table(None, "main.s.t")
     with pytest.raises(InvalidArgument, match="Unity Catalog"):
         await open_table(None, "s3://b/t")
-
-
-@pytest.mark.parametrize(
-    ("text", "location"),
-    [
-        ("s3://lake/a b/t#1", Location(Kind.S3, "lake", "", "a b/t#1")),
-        ("s3a://lake/t/", Location(Kind.S3, "lake", "", "t")),
-        ("gs://lake/T?x", Location(Kind.GCS, "lake", "", "T?x")),
-        (
-            "abfss://raw@acct.dfs.core.windows.net/a b/é%20",
-            Location(Kind.AZURE, "raw", "acct", "a b/é%20", "https://acct.blob.core.windows.net"),
-        ),
-        (
-            "abfss://raw@acct.dfs.core.usgovcloudapi.net/t",
-            Location(Kind.AZURE, "raw", "acct", "t", "https://acct.blob.core.usgovcloudapi.net"),
-        ),
-        (
-            "abfss://raw@acct.z12.dfs.storage.azure.net/t",
-            Location(Kind.AZURE, "raw", "acct", "t", "https://acct.z12.blob.storage.azure.net"),
-        ),
-        (
-            "abfs://raw@ACCT.blob.core.chinacloudapi.cn/t",
-            Location(Kind.AZURE, "raw", "acct", "t", "https://acct.blob.core.chinacloudapi.cn"),
-        ),
-    ],
-)
-def test_B18_a_location_is_taken_as_it_is_written(text: str, location: Location) -> None:
-    assert parse_location(text) == location
-
-
-@pytest.mark.parametrize("text", ["wasbs://a@b/c", "s3:///t", "abfss://acct.dfs.core.windows.net/t", "main.s.t"])
-def test_a_location_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(InvalidArgument):
-        parse_location(text)
-
-
-@pytest.mark.parametrize(
-    "host", ["acct", "acct.example.com", "acct.dfs.evil", "acct.dfs.core.windows.net:8443", "u:p@a.dfs.x.y", "dfs.x.y"]
-)
-def test_a_host_that_is_not_azure_storage_gets_no_credentials(host: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"no other host|names no bucket|has a user or password"):
-        parse_location(f"abfss://raw@{host}/t")
-
-
-@pytest.mark.parametrize("path", ["a//b", "/a", "a//", "a/./b", "../a", "a/..", "a\nb"])
-@pytest.mark.parametrize("bucket", ["s3://b", "gs://b", "abfss://c@acct.dfs.core.windows.net"])
-def test_a_path_that_no_client_can_address_is_refused_in_a_sentence(bucket: str, path: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"cannot address; move the table .*via='sql'"):
-        parse_location(f"{bucket}/{path}")
-
-
-@pytest.mark.parametrize(
-    ("text", "region", "endpoint"),
-    [
-        ("abfss://c@acct.dfs.core.usgovcloudapi.net/t", None, "https://acct.blob.core.usgovcloudapi.net"),
-        ("abfss://c@acct.z1.dfs.storage.azure.net/t", None, "https://acct.z1.blob.storage.azure.net"),
-        ("s3://b/t", "eu-west-3", "https://s3.eu-west-3.amazonaws.com"),
-        ("s3://b/t", "cn-north-1", "https://s3.cn-north-1.amazonaws.com.cn"),
-    ],
-)
-def test_credentials_go_to_the_cloud_that_the_location_names(text: str, region: str | None, endpoint: str) -> None:
-    answer = {**aws(LATER, "K"), "azure_user_delegation_sas": {"sas_token": "sig=x"}}
-    opened = open_store(parse_location(text), answer, until=LATER, region=region)
-    assert opened.config["endpoint"] == endpoint
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
 
 from databricks_bridge.core.errors import NotFound, TriggerPaused
 from tests.local.local_kit import eventually
@@ -58,7 +58,8 @@ def test_C05_a_paused_trigger_fails_the_wait_where_the_author_says_so(
     worker = Worker(monkeypatch, retries=0)
     assert worker.take(in_a_dag(sensor(paused_job(fired), mode, on_paused="fail"))) == "failed"
     (error,) = worker.errors
-    assert type(error) is TriggerPaused
+    assert isinstance(error, TriggerPaused)
+    assert isinstance(error, AirflowFailException), "a retry cannot unpause it"
     assert "is paused: no run of FILE_ARRIVAL, TABLE will be fired until it is resumed" in str(error)
 
 
