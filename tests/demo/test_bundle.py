@@ -35,6 +35,20 @@ def declared(job: Job) -> dict[str, str]:
     return {parameter["name"]: parameter["default"] for parameter in job.get("parameters", [])}
 
 
+@pytest.mark.parametrize("target", WORKSPACES)
+def test_the_header_names_every_schema_that_a_target_writes(target: str) -> None:
+    """Who deploys the bundle makes these by hand first; one that is left out fails the first run."""
+    header = deploy.BUNDLE.read_text().partition("bundle:")[0].replace("\n#", "")
+    said = next(part for part in re.split("must exist:|;|\\(all of", header) if f"in `{target}`" in part)
+    written = {
+        schema
+        for job in jobs(target).values()
+        for schema in re.findall(r"\bmain\.(\w+)\.\w+", source(job))
+        if job["name"] != "create-tables"
+    }
+    assert {one for one in written if not re.search(rf"\b{one}\b", said)} == set()
+
+
 def test_targets_are_the_workspaces_and_have_their_jobs() -> None:
     bundle = yaml.safe_load(deploy.BUNDLE.read_text())
     assert bundle["bundle"]["name"] == "databricks-bridge-demo"
