@@ -146,8 +146,9 @@ def _furnish(deployment: Deployment, workspaces: dict[str, Workspace]) -> None:
     table = ("flights_table", "flights_start", "flights_end")
     for way in ("poke", "reschedule", "deferrable", "asset", "store"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM_PARAMETERS, *table))
-    for way in ("marked-followed", "marked-deferred", "replayed", "kept", "official"):
+    for way in ("marked-followed", "marked-deferred", "kept", "official"):
         _job(workspaces["gold"], f"consume-{way}", parameters=(*CLAIM_PARAMETERS, *table))
+    _job(workspaces["gold"], "consume-replayed", parameters=(*CLAIM_PARAMETERS, *table, "flights_as_of"))
     _job(workspaces["gold"], "consume-runs", parameters=(*CLAIM_PARAMETERS, "by_file_run_ids"))
     _job(workspaces["gold"], "export-official", parameters=("flights_start", "flights_end"))
     _job(workspaces["ops"], "append-official", notebook="appends")

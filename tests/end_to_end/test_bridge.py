@@ -38,10 +38,11 @@ def test_each_range_of_versions_is_given_to_one_run(bridge: Bridge, way: str) ->
     assert consumed["return_value"]["ranges"][0]["to"]["version"] == second
 
 
-def test_nothing_new_is_skipped_without_a_run(bridge: Bridge) -> None:
+def test_a_cleared_task_with_nothing_new_tells_its_commit_again_without_a_run(bridge: Bridge) -> None:
     bridge.commit(1)
     first = bridge.start("versions_poke")
     assert bridge.wait("versions_poke", first) == "success"
+    told = bridge.airflow.xcoms("versions_poke", first, "consume")["return_value"]
     before = len(bridge.runs("gold", "consume-poke"))
     task = "/api/v2/dags/versions_poke/clearTaskInstances"
     body = {
@@ -53,7 +54,9 @@ def test_nothing_new_is_skipped_without_a_run(bridge: Bridge) -> None:
     }
     bridge.call("POST", task, body)
     assert bridge.wait("versions_poke", first) == "success"
-    assert bridge.airflow.task("versions_poke", first, "consume")["state"] == "skipped"
+    assert bridge.airflow.task("versions_poke", first, "consume")["state"] == "success"
+    again = bridge.airflow.xcoms("versions_poke", first, "consume")["return_value"]
+    assert (again["run_id"], again["ranges"]) == (told["run_id"], told["ranges"])
     assert len(bridge.runs("gold", "consume-poke")) == before
 
 

@@ -111,7 +111,7 @@ def bare_workspace(
     )
     runs.open([workspace])
     file = layout.workspace_files("ops") / "Shared" / "main.py"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     return workspace
 

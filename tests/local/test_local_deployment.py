@@ -124,7 +124,7 @@ def killed_home(tmp_path: Path) -> tuple[Path, dict[str, int]]:
         api = Api(WorkspaceClient(host=told["host"], token=told["token"]))
         notebook = {"notebook_path": "/Shared/main"}
         folder = home / "workspaces" / "ops" / "files" / "Shared"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "main.py").write_text("")
 
         def job(name: str, *tasks: dict[str, Any]) -> int:

@@ -98,11 +98,11 @@ async def test_a_job_made_anew_under_its_name_is_waited_for_by_the_same_wait(bro
     assert new != old
 
 
-@pytest.mark.parametrize("by", ["job_id", "job_name"])
-async def test_a_job_that_is_deleted_ends_the_wait_and_is_named(bronze: Bronze, by: str) -> None:
+@pytest.mark.parametrize(("by", "error"), [("job_id", "NotFound"), ("job_name", "JobNotFound")])
+async def test_a_job_that_is_deleted_ends_the_wait_and_is_named(bronze: Bronze, by: str, error: str) -> None:
     job_id = await asyncio.to_thread(bronze.create)
     wait = await waiting(**{by: job_id if by == "job_id" else "bronze"})
     await asyncio.to_thread(bronze.delete, job_id)
     (event,) = await asyncio.wait_for(wait, 30)
-    assert (event["status"], event["error"]) == ("error", "NotFound")
+    assert (event["status"], event["error"]) == ("error", error)
     assert (str(job_id) if by == "job_id" else "bronze") in event["message"]

@@ -111,7 +111,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"wait_timeout": "3s"}, "INVALID_PARAMETER_VALUE", "0s, or from 5s to 50s"),
     ({"wait_timeout": "60s"}, "INVALID_PARAMETER_VALUE", "0s, or from 5s to 50s"),
     ({"wait_timeout": "0s", "on_wait_timeout": "CANCEL"}, "INVALID_PARAMETER_VALUE", "CANCEL"),
-    ({"disposition": "ELSEWHERE"}, "INVALID_PARAMETER_VALUE", "ELSEWHERE"),
+    ({"disposition": "ELSEWHERE"}, "MALFORMED_REQUEST", "ELSEWHERE"),
     ({"format": "ARROW_STREAM"}, "INVALID_PARAMETER_VALUE", "ARROW_STREAM"),
     ({"parameters": [{"value": "1"}]}, "INVALID_PARAMETER_VALUE", "parameter"),
     ({"row_limit": 0}, "INVALID_PARAMETER_VALUE", "row_limit"),

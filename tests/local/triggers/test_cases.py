@@ -115,5 +115,7 @@ async def test_C05_a_pause_ends_no_run_and_a_resume_waits_for_it(site: Site) -> 
     assert len(site.fired()) == 1
     assert site.jobs.state(1)["history"]["last_not_triggered"]["description"] == "run 500 is active"
     site.jobs.end(1, 500, "SUCCESS", site.clock.at)
-    await site.until(141)
+    await site.until(150)
+    assert len(site.fired()) == 1, "a continuous job pauses between its runs"
+    await site.until(170)
     assert len(site.fired()) == 2
