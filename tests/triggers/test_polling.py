@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -174,3 +175,14 @@ def test_a_name_that_is_no_error_of_ours_is_a_bridge_error(name: Any) -> None:
 def test_other_events_raise_nothing() -> None:
     for status in ("ready", "deadline"):
         raise_for({"status": status})
+
+
+@pytest.mark.parametrize("text", ["cut in an emoji \ud83d", "NUL \0", "long " + "x" * 200_000, "\ud83d" * 200_000])
+async def test_whatever_an_error_says_its_event_can_be_written(text: str) -> None:
+    """The triggerer hands events on as UTF-8 (msgspec): half a character would end the process of all triggers."""
+    event = await event_of(Scripted(NotFound(f"no table: {text}", status=404), DONE))
+    written = json.dumps(event, ensure_ascii=False).encode()
+    assert len(written) < 5000
+    assert b"\\u0000" not in written
+    with pytest.raises(NotFound, match="no table"):
+        raise_for(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -173,3 +174,14 @@ def test_one_definition_started_again_and_again_is_a_bare_asset_elsewhere() -> N
     assert "bare Asset" in restarts("delays", starts, seconds(100))
     assert restarts("delays", starts[:3], seconds(100)) == ""
     assert restarts("delays", starts, NOW + timedelta(hours=1)) == ""
+
+
+@pytest.mark.parametrize("error", [NotFound("cut in an emoji \ud83d\0"), RuntimeError("x" * 9000 + "\ud83d\0")])
+async def test_an_event_about_any_text_can_be_written(error: Exception) -> None:
+    """Airflow's triggerer ends where an event is no UTF-8, and all its triggers with it."""
+    trigger, slept, kept = in_trouble(error)
+    sent = await play(trigger, slept, 1200)
+    for told in (sent[0][1], kept[NOTE]):
+        written = json.dumps(told, ensure_ascii=False).encode()
+        assert len(written) < 3000
+        assert b"\\u0000" not in written

@@ -31,9 +31,14 @@ from __future__ import annotations
 
 from typing import Self
 
+from databricks_bridge.core.texts import whole_characters
+
 
 class BridgeError(Exception):
-    """Root of every error that databricks-bridge raises on purpose."""
+    """Root of every error that databricks-bridge raises on purpose. Its words can be written wherever it is told."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(whole_characters(one) if isinstance(one, str) else one for one in args))
 
 
 class InvalidArgument(BridgeError, ValueError):

@@ -18,6 +18,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _CUT = "..."
 
 
+def whole_characters(text: str) -> str:
+    """`text` as every encoding and database takes it: half characters become `?`, NUL a space.
+
+    Databricks cuts long error texts by UTF-16 units, so that one may end in half of an emoji; Airflow's messages between
+    processes are UTF-8, and a trigger's event that cannot be written ends the whole triggerer.
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+
+
 def bounded(text: object, most: int = LONGEST_TEXT) -> str:
     """`text` on one line, cut where it has more than `most` bytes in JSON. Half characters become `?`."""
     whole = str(text)

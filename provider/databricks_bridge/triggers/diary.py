@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from databricks_bridge.core.texts import bounded
+
 if TYPE_CHECKING:
     from databricks_bridge.core.watching import Trouble, WatchNote
 
@@ -22,6 +24,8 @@ starts that are too many (tag `subscription`)."""
 
 WARN_AGAIN_AFTER = timedelta(minutes=10)
 NOTE_AGAIN_AFTER = timedelta(minutes=1)
+
+LONGEST_TROUBLE = 1000
 
 _started: dict[str, list[tuple[str, str]]] = {}
 
@@ -44,7 +48,7 @@ class Diary:
         from databricks_bridge.core.errors import Unavailable
         from databricks_bridge.core.watching import troubled
 
-        what = f"{type(error).__name__}: {error}"
+        what = bounded(f"{type(error).__name__}: {error}", LONGEST_TROUBLE)
         self._trouble = troubled(self._trouble, what, now, outage=isinstance(error, Unavailable))
         if self._warned is None or self._warned[0] != what or now - self._warned[1] >= WARN_AGAIN_AFTER:
             self._warned = (what, now)

@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from databricks_bridge.core import errors
 from databricks_bridge.core.errors import BridgeError, NotFound, Unavailable, WorkspaceError
+from databricks_bridge.core.texts import bounded
 from databricks_bridge.feeds.seat import Seat
 from databricks_bridge.hooks.databricks import open_workspace
 from databricks_bridge.triggers.last_poll import note_poll
@@ -24,6 +25,9 @@ USUAL_INTERVAL = 30.0
 REFUSALS_BORNE = 5
 """So many refusals in a row are taken for a token being changed, or a gateway that is; after that the wait ends with the
 error."""
+
+LONGEST_MESSAGE = 4000
+"""Bytes of an error in an event: it is kept in Airflow's database, and others wrote a part of it."""
 
 LAST_LOOK_SECONDS = 30.0
 """A look may take until the deadline, and the last one at least so long."""
@@ -114,7 +118,7 @@ class PollingTrigger(BaseTrigger):
 
 
 def _error(error: BridgeError) -> dict[str, Any]:
-    return {"status": "error", "error": type(error).__name__, "message": str(error)}
+    return {"status": "error", "error": type(error).__name__, "message": bounded(error, LONGEST_MESSAGE)}
 
 
 def raise_for(event: dict[str, Any]) -> None:
