@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.core.exploration import EARLIEST, LATEST, Keep, plan_on
+from tests.core.exploration_world import EARLIEST, LATEST, Keep, plan_on
 from tests.core.exploring import Exploration, explore
 
 THREE_VERSIONS = {"last": (2,)}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.positions import TablePosition
-from tests.core.exploration import Keep, Model, Stored, World, moves, plan_on, violation
+from tests.core.exploration import moves
+from tests.core.exploration_world import Keep, Model, Stored, World, plan_on, violation
 
 
 @dataclass(frozen=True)

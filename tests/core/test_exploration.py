@@ -15,7 +15,7 @@ from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.pending import Settled
 from databricks_bridge.core.positions import Position, Range, TablePosition
 from databricks_bridge.core.record import Claim, Record, Target, token_of
-from tests.core.exploration import EARLIEST, LATEST, Keep, plan_on
+from tests.core.exploration_world import EARLIEST, LATEST, Keep, plan_on
 from tests.core.exploring import explore
 
 Ranges: TypeAlias = tuple[Range, ...]

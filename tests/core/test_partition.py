@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from databricks_bridge.core.positions import TablePosition
-from tests.core.exploration import EARLIEST, LATEST, Keep, Model, Stored, World, moves, plan_on, violation
+from tests.core.exploration import moves
+from tests.core.exploration_world import EARLIEST, LATEST, Keep, Model, Stored, World, plan_on, violation
 
 LAST = 7
 kinds = st.frozensets(st.integers(1, LAST), max_size=LAST)
