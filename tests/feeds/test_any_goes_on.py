@@ -24,9 +24,11 @@ from databricks_bridge.core.pending import Finding, TableFinding
 from databricks_bridge.core.positions import Position
 from databricks_bridge.core.sources import DeltaTable, TriggeredRuns
 from databricks_bridge.core.subscription import SubscriptionSpec
+from databricks_bridge.feeds.driver import Driver
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.feeds.polls import gathered, warn_of
-from tests.core.builders import FLIGHTS, NOW, WEATHER, at, spec_of
+from databricks_bridge.ledgers.memory import MemoryLedger
+from tests.core.builders import FLIGHTS, NOW, WEATHER, at, plan_of, spec_of
 
 GOOD = TableFinding(at(5), 5, NOW)
 
@@ -169,3 +171,30 @@ def test_it_is_warned_of_once_each_time(caplog: pytest.LogCaptureFixture) -> Non
     assert len(told) == 2
     assert "weather of subscription 'delays' is left out since" in told[0]
     assert "NotPermitted: no SELECT; the other sources go on" in told[0]
+
+
+@pytest.mark.parametrize("error", [*PASSES, *STAYS])
+async def test_one_that_the_consumer_cannot_read_is_left_out(
+    error: BridgeError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check of `read_as`, which comes after the poll: a share that was revoked stops no other source."""
+
+    async def check(workspace: Any, consumer: Any, sources: Any, marks: Any) -> None:
+        if WEATHER in sources or every:
+            raise error
+
+    monkeypatch.setattr("databricks_bridge.feeds.driver.check_readers", check)
+    found: dict[str, Finding] = {"flights": GOOD, "weather": GOOD}
+
+    def driver(spec: SubscriptionSpec) -> Driver:
+        return Driver(replace(plan_of(), spec=spec), MemoryLedger(), Scripted({}), object(), now=Clock())  # type: ignore[arg-type]
+
+    every = False
+    readable = await driver(SPEC)._readable(found, {})
+    assert readable["flights"] == GOOD
+    assert readable["weather"] == LeftOut(error, NOW)
+    with pytest.raises(type(error)):
+        await driver(ALL)._readable(found, {})
+    every = True
+    with pytest.raises(type(error)):
+        await driver(SPEC)._readable(found, {})

@@ -111,3 +111,15 @@ def test_how_it_is_read_is_kept_with_the_subscription() -> None:
     assert "reads" not in str(SubscriptionSpec("gold", (TABLE,), "earliest", Policy()).to_json())
     with pytest.raises(InvalidArgument, match=r"reads of main\.silver\.orders is 'both'; give 'batch' or 'stream'"):
         replace(TABLE, reads="both")  # type: ignore[arg-type]
+
+
+async def test_T63_what_could_be_read_is_asked_again_after_a_while() -> None:
+    """A task that waits for days with one process: what is pending ages meanwhile, though nothing is new."""
+    now, log = NOW, Log()
+    looker = Looker(no_workspace, now=lambda: now)
+    looker.keep(TABLE, log)
+    spec = SubscriptionSpec("gold", (TABLE,), "earliest", Policy())
+    for minutes, asked in ((0, 1), (5, 1), (10, 2), (15, 2), (7 * 24 * 60, 3)):
+        now = NOW + timedelta(minutes=minutes)
+        await looker.look(spec, {"orders": TablePosition(10, metadata_id="m")}, thorough=True)
+        assert len(log.asked) == asked, minutes

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from databricks_bridge.core.errors import LedgerError
 from databricks_bridge.core.second_copy import copy_of, variable_of
 
 if TYPE_CHECKING:
@@ -32,12 +33,38 @@ class AirflowVariables:
         from airflow.sdk import Variable
 
         value = Variable.get(key, default=None)
+        if value is None:
+            _confirm_absent(key)
         return None if value is None else str(value)
 
     def set(self, key: str, value: str) -> None:
         from airflow.sdk import Variable
 
         Variable.set(key, value, description="Second copy of a databricks-bridge record; see watermark rebuild")
+
+
+def _confirm_absent(key: str) -> None:
+    """Raise LedgerError unless Airflow's API itself says that there is no such variable.
+
+    `Variable.get` goes through the secrets backends, which log an error of the API and then answer as if there were none: a lost
+    record would look like a first start.
+    """
+    from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import ErrorResponse, GetVariable
+
+    comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    if comms is None:
+        return  # no task: nothing is claimed here
+    try:
+        answer = comms.send(GetVariable(key=key))
+    except AirflowRuntimeError as error:
+        answer = error.error
+    if isinstance(answer, ErrorResponse) and answer.error is not ErrorType.VARIABLE_NOT_FOUND:
+        raise LedgerError(
+            f"Airflow did not say whether there is a Variable {key}, the second copy of the record ({answer.error.value}); a later "
+            "try asks again"
+        )
 
 
 @dataclass

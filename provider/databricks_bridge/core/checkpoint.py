@@ -34,14 +34,15 @@ class FileCounts:
     removes: int = 0
     changes: int = 0
 
-    def last(self, change_feed: bool | None) -> int:
-        """The index of the commit's last file as a stream counts them, -1 where it reads none.
+    def last(self, change_feed: bool | None, index: int) -> int:
+        """The index of the commit's last file as a stream counts them that stands at `index`, -1 where it reads none.
 
         A change feed has the change files alone where there are any, else all added and removed ones; a stream of the table
-        the added ones. Where that is not known it is taken for a change feed: a stream of the table never stays at the last
-        file of a commit, and in the middle of one only where its rate limit ended a batch.
+        the added ones. Where that is not known it is taken for a change feed, unless it is further than the change files
+        go: a stream of the table never stays at the last file of a commit, and in the middle of one only where its rate limit
+        ended a batch.
         """
-        if change_feed is False:
+        if change_feed is False or (change_feed is None and 0 < self.changes <= index):
             return self.adds - 1
         return (self.changes or self.adds + self.removes) - 1
 
@@ -118,7 +119,7 @@ async def _reached(offset: StreamOffset, files: TableFiles | None, change_feed: 
         last = None if count is None else count - 1
     else:
         counts = None if files is None else await files.commit_files(offset.version)
-        last = None if counts is None else counts.last(change_feed)
+        last = None if counts is None else counts.last(change_feed, offset.index)
     if last is None:
         return Reached(before, inside=offset.version)
     return Reached(offset.version if offset.index >= last else before)

@@ -23,10 +23,13 @@ from databricks_bridge.core.errors import (
     Unavailable,
     WriteLost,
 )
-from databricks_bridge.core.left_out import left_out, words_of
+from databricks_bridge.core.left_out import LeftOut, left_out, words_of
 from databricks_bridge.core.outcomes import Ending, outcome_of
 from databricks_bridge.core.parameter_names import SUBSCRIPTION, as_of_names, names_of
 from databricks_bridge.core.parameters import of_run
+from databricks_bridge.core.pending import Finding
+from databricks_bridge.core.policy import Condition
+from databricks_bridge.core.positions import Position
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Claim, Record
 from databricks_bridge.core.steps import Step
@@ -152,11 +155,9 @@ class Driver:
                 await self._check_job(new=record is None or record.claim is None)
                 marks = record.watermarks if record else {}
                 findings = await self.looker.look(self.plan.spec, marks, thorough=True)
+                findings = await self._readable(findings, marks)
                 for words in words_of(findings):
                     log.warning("%s; the other sources go on without it", words)
-                if self.target is not None:
-                    polled = [one for one in self.plan.spec.sources if one.alias not in left_out(findings)]
-                    await check_readers(self.looker.workspace, self.target, polled, marks)
                 return acts.Looked(findings)
             case acts.Survey():
                 if self.plan.around:
@@ -185,6 +186,26 @@ class Driver:
         if self.target is None:
             raise TypeError("this consumer is no job; the protocol asks nothing of a workspace for it")
         return self.target
+
+    async def _readable(self, findings: Mapping[str, Finding], marks: Mapping[str, Position]) -> dict[str, Finding]:
+        """The findings without the sources that the consumer could not read: with ANY_UPDATED the others go on, as in a poll."""
+        found = dict(findings)
+        if self.target is None:
+            return found
+        errors: list[BridgeError] = []
+        for source in self.plan.spec.sources:
+            if source.alias in left_out(findings):
+                continue
+            try:
+                await check_readers(self.looker.workspace, self.target, [source], marks)
+            except BridgeError as error:
+                if self.plan.spec.policy.condition is Condition.ALL_UPDATED:
+                    raise
+                errors.append(error)
+                found[source.alias] = LeftOut(error, self.now())
+        if errors and len(left_out(found)) == len(found):
+            raise errors[0]
+        return found
 
     async def _check_job(self, *, new: bool) -> None:
         """Refuse a job that does not declare what the claim will send: its run could not show what it was given; and before

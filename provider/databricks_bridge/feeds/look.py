@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from databricks_bridge.core.errors import BridgeError, SourceError
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 WARN_AT_SHARE = 0.8
 """When so much of the time has passed in which a batch can read what is pending, it is said."""
+
+GAP_KEPT = timedelta(minutes=10)
+"""For so long it is believed that a range can be read: what is pending ages, and logs are cleaned."""
 
 OpenWorkspace = Callable[[str], Awaitable[Workspace]]
 """A workspace client from the name of its Airflow connection."""
@@ -54,7 +57,7 @@ class Looker:
         self.open_workspace = open_workspace
         self._workspaces: dict[str, Workspace] = {}
         self._tables: dict[Key, VersionSource] = {}
-        self._gaps: dict[tuple[Key, int, int, bool], str | None] = {}
+        self._gaps: dict[tuple[Key, int, int, bool], tuple[datetime, str | None]] = {}
         self._readers: dict[DeltaTable, VersionSource | None] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._failing: dict[str, datetime] = {}
@@ -154,10 +157,12 @@ class Looker:
     async def _gap(self, source: DeltaTable, known: int, to: int) -> str | None:
         stream = source.reads == "stream"
         key = (key_of(source), known, to, stream)
-        if key not in self._gaps:
+        kept = self._gaps.get(key)
+        if kept is None or self._now() - kept[0] >= GAP_KEPT:
             table = await self.table(source)
-            self._gaps[key] = await (table.gap(known, to, stream=True) if stream else table.gap(known, to))
-        return self._gaps[key]
+            gap = await (table.gap(known, to, stream=True) if stream else table.gap(known, to))
+            kept = self._gaps[key] = (self._now(), gap)
+        return kept[1]
 
     async def _ageing(self, source: DeltaTable, known: int) -> str | None:
         """Says, in the log too, that what is new cannot be read for much longer."""
