@@ -2,7 +2,7 @@
 
 Three versions with each pair of two crashes, two failures and one skip, over a ledger with compare-and-set and without; the postcondition,
 commits without data, a start at "latest", a workspace that does not show a run for minutes, runs that are deleted and
-tokens that are forgotten beside them. The largest have some millions of states. `ONLY=n` plays one line of the table.
+tokens that are forgotten, tries lost after their commit, a person who repairs while a sensor waits beside them. The largest have some millions of states. `ONLY=n` plays one line of the table.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from tests.core.exploration_world import EARLIEST, LATEST, Keep, plan_on
 from tests.core.exploring import Exploration, explore
 
 THREE_VERSIONS = {"last": (2,)}
+COMPARE_AND_SET_ONLY: tuple[dict[str, Any], ...] = (
+    {"last": (1,), "tries": True, "crashes": 2},
+    {"last": (1,), "tries": True, "crashes": 1, "failures": 1},
+)
+"""Without compare-and-set the commit of one may be written over by that of another, which no try can find again."""
 LARGE: tuple[dict[str, Any], ...] = (
     {**THREE_VERSIONS, "crashes": 2, "failures": 2},
     {**THREE_VERSIONS, "crashes": 2, "skips": 1},
@@ -34,12 +39,14 @@ SMALL: tuple[dict[str, Any], ...] = (
     {"last": (0,), "hides": 2, "hollows": 1, "crashes": 1},
     {"last": (0,), "deletes": 1, "failures": 1, "crashes": 1},
     {"last": (0,), "days": 1, "hides": 1, "crashes": 2},
+    {"last": (0,), "failures": 4, "repairs": 1, "sensor": True, "crashes": 1},
 )
 
 
 def main(environment: Mapping[str, str]) -> int:
     cases = [(bounds, keep) for bounds in SMALL for keep in Keep]
     cases += [(bounds, keep) for bounds in LARGE for keep in (Keep.COMPARE_AND_SET, Keep.UPSERT)]
+    cases += [(bounds, Keep.COMPARE_AND_SET) for bounds in COMPARE_AND_SET_ONLY]
     if environment.get("ONLY"):
         cases = [cases[int(environment["ONLY"])]]
     table = Table("", "bounds", "ledger", "states", "seconds", "found")

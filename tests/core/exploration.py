@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from databricks_bridge.core import acts
-from databricks_bridge.core.errors import Unavailable
+from databricks_bridge.core.errors import ClaimBlocked, ClaimUndecided, Unavailable
 from databricks_bridge.core.left_out import LeftOut
-from databricks_bridge.core.outcomes import Outcome
-from databricks_bridge.core.pending import TableFinding
+from databricks_bridge.core.outcomes import Ending, Outcome
+from databricks_bridge.core.pending import Finding, TableFinding
+from databricks_bridge.core.policy import Ready
 from databricks_bridge.core.positions import Position, TablePosition
 from databricks_bridge.core.protocol import begin, step
 from databricks_bridge.core.record import Record
+from databricks_bridge.core.task_try import TaskTry
+from databricks_bridge.core.waiting import decide_wait, ready_at_once, to_look_at
 from tests.core.exploration_world import (
     ENDINGS,
     NOW,
@@ -22,6 +25,7 @@ from tests.core.exploration_world import (
     Put,
     Run,
     Stored,
+    Untold,
     World,
     ended,
     newest_data,
@@ -45,12 +49,16 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
                 yield f"run {at} is skipped", replace(ended(world, at, "skipped"), skips=world.skips - 1)
             if world.hollows:
                 yield f"run {at} is hollow", replace(ended(world, at, "hollow"), hollows=world.hollows - 1)
+        elif world.repairs and run.state == "failed" and not run.deleted and _waits_for_a_person(world, at):
+            yield f"run {at} is repaired", replace(with_run(world, at, state="active"), repairs=world.repairs - 1)
         elif world.deletes and not run.deleted and (model.plan.postcondition or run.state == "failed"):
             # Without a postcondition nothing can know that a success was deleted before it was noted.
             yield f"run {at} is deleted", replace(with_run(world, at, deleted=True), deletes=world.deletes - 1)
     yield from _time_passes(world)
     for at, process in enumerate(world.processes):
         if process is None:
+            if model.sensor and not _let_go(model, world):
+                continue
             yield f"P{at} starts", with_process(world, at, Process(*begin()))
             continue
         if world.crashes:
@@ -58,6 +66,9 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
                 f"P{at} dies before {type(process.act).__name__}",
                 replace(with_process(world, at, None), crashes=world.crashes - 1),
             )
+        if isinstance(process.act, acts.Finish):
+            yield f"P{at} tells Airflow", _told(world, at, process.act)
+            continue
         if isinstance(process.act, acts.WriteRecord) and model.keep is Keep.CHECKED and _follows(world, process.act):
             yield f"P{at} checks its write", with_process(world, at, replace(process, act=Put(process.act.record)))
             continue
@@ -69,10 +80,63 @@ def moves(model: Model, world: World) -> Iterator[tuple[str, World]]:
 
 
 def _stepped(model: Model, at: int, process: Process, after: World, observation: acts.Observation) -> World:
-    memory, act = step(model.plan, process.memory, observation, after.now, after.now)
-    over = isinstance(act, acts.Finish | acts.Fail)
+    plan = model.plan
+    if model.tries:
+        plan = replace(plan, task=TaskTry("d", f"r{after.told[at]}", f"t{at}"))
+        after = _committed(after, at, process.act, observation)
+    memory, act = step(plan, process.memory, observation, after.now, after.now)
+    over = isinstance(act, acts.Fail) or (isinstance(act, acts.Finish) and not model.tries)
     memory = replace(memory, record=_bare(memory.record, model.keep), service_now=None)
     return with_process(after, at, None if over else Process(memory, act))
+
+
+def _committed(world: World, at: int, act: acts.Act | Put, observation: acts.Observation) -> World:
+    """The world in which this task has committed, where this act did. What it committed stands in the record that it wrote."""
+    if not isinstance(act, acts.WriteRecord | Put) or not isinstance(observation, acts.RecordWritten):
+        return world
+    record = act.record
+    last = record.history[-1].what if record.history else ""
+    if record.claim is not None or not last.startswith("committed"):
+        return world
+    ok = [one for one, run in enumerate(world.runs) if run.state == "ok"]
+    ranges = tuple(str(world.runs[ok[-1]].bounds(alias)) for alias in record.watermarks)
+    # Run 0 is none to the protocol, for no workspace has it.
+    untold: Untold = (ok[-1] or None, ranges)
+    return replace(world, untold=(*world.untold[:at], untold, *world.untold[at + 1 :]))
+
+
+def _told(world: World, at: int, finish: acts.Finish) -> World:
+    """The task ends, and Airflow hears of it: with the commit that this DAG run made, in whichever try."""
+    world, due = with_process(world, at, None), world.untold[at]
+    ranges = tuple(str((one.from_.at, one.to.at)) for one in finish.ranges)  # type: ignore[union-attr]
+    if due is None:
+        return replace(world, wrong=f"P{at} tells of {ranges}, which it never committed") if ranges else world
+    if (finish.run_id or None, ranges) != due:
+        return replace(world, wrong=f"P{at} committed {due}, and tells Airflow of {finish.run_id, ranges}")
+    told = (*world.told[:at], world.told[at] + 1, *world.told[at + 1 :])
+    return replace(world, told=told, untold=(*world.untold[:at], None, *world.untold[at + 1 :]))
+
+
+def _let_go(model: Model, world: World) -> bool:
+    """Whether the sensor lets the consumer go: it looks at the run of a claim that waits for a person first, as it is now."""
+    record = world.stored.record
+    claim = to_look_at(record)
+    ending = Ending.FAILED if claim is None or claim.run_id is None else ENDINGS[world.runs[claim.run_id].state]
+    try:
+        if ready_at_once(model.plan.spec, record, ending):
+            return True
+    except (ClaimBlocked, ClaimUndecided):
+        return False
+    findings = _findings(model, world, record)
+    marks = record.watermarks if record else {}
+    return isinstance(decide_wait(model.plan.spec, marks, None, findings, world.now), Ready)
+
+
+def _waits_for_a_person(world: World, run_id: int) -> bool:
+    """Whether this is the run of the claim, which no process works on."""
+    record = world.stored.record
+    claim = record.claim if record else None
+    return claim is not None and claim.run_id == run_id and not any(world.processes)
 
 
 def _outages(
@@ -133,11 +197,7 @@ def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Ob
         case acts.WriteRecord(record) | Put(record):
             return replace(world, stored=Stored(_bare(record, model.keep))), acts.RecordWritten()
         case acts.Look(record):
-            findings = {
-                alias: _finding(model, version, record.watermarks.get(alias) if record else None)
-                for alias, version in zip(model.aliases, world.versions, strict=True)
-            }
-            return world, acts.Looked(findings)
+            return world, acts.Looked(_findings(model, world, record))
         case acts.Survey():
             return world, acts.Surveyed(len(world.runs) - 1 if world.runs else None)
         case acts.FindRun(claim):
@@ -159,6 +219,13 @@ def _do(model: Model, world: World, act: acts.Act | Put) -> tuple[World, acts.Ob
         case acts.Pause(until=until):
             return (world, acts.Woke()) if until <= world.now else None
     raise TypeError(f"the model does not know {act!r}")
+
+
+def _findings(model: Model, world: World, record: Record | None) -> dict[str, Finding]:
+    return {
+        alias: _finding(model, version, record.watermarks.get(alias) if record else None)
+        for alias, version in zip(model.aliases, world.versions, strict=True)
+    }
 
 
 def _finding(model: Model, version: int, mark: Position | None) -> TableFinding:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
@@ -58,12 +58,18 @@ def plan_on(*sources: DeltaTable, postcondition: bool = False) -> Plan:
 
 @dataclass(frozen=True)
 class Model:
-    """What does not change along a path: the plan, where each table ends, the ledger's kind, the versions without data."""
+    """What does not change along a path: the plan, where each table ends, the ledger's kind, the versions without data.
+
+    With `tries` each consumer is the task of a DAG run, which is tried again until Airflow was told of a commit. With
+    `sensor` it starts only when a sensor lets it go.
+    """
 
     plan: Plan
     last: tuple[int, ...]
     keep: Keep
     without_data: frozenset[int] = frozenset()
+    tries: bool = False
+    sensor: bool = False
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -112,10 +118,15 @@ class Stored(Digested):
     record: Record | None
 
 
+Untold: TypeAlias = tuple[int | None, tuple[str, ...]]
+"""The run and the ranges of a commit that Airflow was not told of."""
+
+
 @dataclass(frozen=True)
 class World:
     """A state of everything. `versions` are the tables' newest, -1 while one is empty; the counts are faults left: `hides`
-    of answers that do not show a run, `deletes` of runs, `days` that pass. `minutes` counts stretches of more than GONE_AFTER.
+    of answers that do not show a run, `deletes` of runs, `days` that pass, `repairs` by a person. `untold` is what each DAG run's task has
+    committed without a word of it, `told` how many DAG runs were told. `minutes` counts stretches of more than GONE_AFTER.
     """
 
     versions: tuple[int, ...]
@@ -132,6 +143,10 @@ class World:
     outages: int = 0
     minutes: int = 0
     passed: int = 0
+    repairs: int = 0
+    untold: tuple[Untold | None, ...] = ()
+    told: tuple[int, ...] = ()
+    wrong: str = ""
 
     @property
     def now(self) -> datetime:
@@ -147,6 +162,10 @@ class World:
             self.deletes,
             self.days,
             self.outages,
+            self.repairs,
+            self.untold,
+            self.told,
+            self.wrong,
         )
         plain = (self.versions, len(self.runs), faults, self.minutes, self.passed)
         parts = [run.digest for run in self.runs]
@@ -175,6 +194,8 @@ def violation(model: Model, world: World) -> str | None:
 
     A source that starts at "latest" has no gap before its first range.
     """
+    if world.wrong:
+        return world.wrong
     if sum(run.state == "active" for run in world.runs) > 1:
         return "two runs at work at once"
     record = world.stored.record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.positions import TablePosition
@@ -35,17 +35,21 @@ def explore(
     deletes: int = 0,
     days: int = 0,
     outages: int = 0,
+    repairs: int = 0,
+    tries: bool = False,
+    sensor: bool = False,
     without_data: frozenset[int] = frozenset(),
 ) -> Exploration:
     """Visit every reachable state; then check that the end (all committed, no claim) stays reachable from each.
 
     Each table grows from `first` (empty) to `last`. A claim blocked after max_generations failures waits for a person
-    and counts as an end; so does one that is undecided since its run was deleted.
+    and counts as an end, unless a sensor waits though that person has repaired its run; so does one that is undecided since its run was deleted.
     """
-    model = Model(plan or plan_on(), last, keep, without_data)
+    model = Model(plan or plan_on(), last, keep, without_data, tries, sensor)
     processes = (None,) * consumers
     counts = (crashes, failures, skips, hollows, hides, deletes, days, outages)
-    start = World(first or (-1,) * len(last), Stored(None), (), processes, *counts)
+    start = World(first or (-1,) * len(last), Stored(None), (), processes, *counts, repairs=repairs)
+    start = replace(start, untold=(None,) * consumers, told=(0,) * consumers)
     came_from: dict[bytes, tuple[bytes, str] | None] = {start.key(): None}
     before: dict[bytes, list[bytes]] = {}
     ends: list[bytes] = []
@@ -77,9 +81,12 @@ def explore(
 
 def _is_end(model: Model, world: World) -> bool:
     record = world.stored.record
-    if world.versions != model.last or record is None:
+    if world.versions != model.last or record is None or any(world.untold):
         return False
     if record.claim is not None:
+        run_id = record.claim.run_id
+        if model.sensor and run_id is not None and world.runs[run_id].state in ("active", "ok"):
+            return False
         deleted = any(run.deleted for run in world.runs)
         return record.claim.status == "blocked" or (deleted and record.claim.status == "undecided")
     marks = [record.watermarks.get(alias) for alias in model.aliases]

@@ -200,3 +200,52 @@ def test_it_fails_when_a_late_listing_is_believed_once(monkeypatch: pytest.Monke
     monkeypatch.setattr("databricks_bridge.core.protocol.opening.still_missing", lambda memory, run_id, now: None)
     found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, crashes=2, days=1, hides=1)
     assert found.violation is not None
+
+
+@pytest.mark.parametrize(
+    ("keep", "consumers", "faults"),
+    [
+        (Keep.COMPARE_AND_SET, 2, {}),
+        (Keep.COMPARE_AND_SET, 1, {"failures": 1}),
+        (Keep.CHECKED, 1, {"failures": 1}),
+        (Keep.UPSERT, 1, {"failures": 1}),
+    ],
+)
+def test_a_try_that_is_lost_after_its_commit_and_another_consumer_that_goes_on(
+    keep: Keep, consumers: int, faults: dict[str, int]
+) -> None:
+    """Without compare-and-set a racer may write over what was committed: there one consumer is explored."""
+    found = explore(consumers=consumers, last=(1,), keep=keep, crashes=1, tries=True, **faults)
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+def test_it_fails_when_a_try_after_a_commit_finds_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.core.protocol.opening.untold_commit", lambda record, task: None)
+    monkeypatch.setattr("databricks_bridge.core.protocol.opening.commit_of", lambda record, task: None)
+    found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, crashes=1, tries=True)
+    assert "and tells Airflow of (None, ())" in str(found.violation)
+    assert "P0 dies before Finish" in found.path
+
+
+def test_it_fails_when_any_task_gets_the_newest_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "databricks_bridge.core.protocol.opening.untold_commit",
+        lambda record, task: record.commits[-1] if record.commits else None,
+    )
+    found = explore(consumers=2, last=(0,), keep=Keep.COMPARE_AND_SET, tries=True)
+    assert "which it never committed" in str(found.violation)
+
+
+@both_ledgers
+def test_a_person_who_repairs_the_run_while_the_sensor_waits(keep: Keep) -> None:
+    found = explore(consumers=1, last=(0,), keep=keep, crashes=1, failures=4, repairs=1, sensor=True)
+    assert found.violation is None, "\n".join(found.path)
+    assert found.stuck == 0, "\n".join(found.stuck_path)
+
+
+def test_it_fails_when_the_sensor_does_not_look_at_the_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("databricks_bridge.core.waiting.REPAIRED", ())
+    found = explore(consumers=1, last=(0,), keep=Keep.COMPARE_AND_SET, failures=3, repairs=1, sensor=True)
+    assert found.stuck > 0
+    assert any("is repaired" in one for one in found.stuck_path)
