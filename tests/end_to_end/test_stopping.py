@@ -73,11 +73,11 @@ def test_A10_a_cleared_task_finds_its_run_again_and_a_marked_one_ends_with_it_ca
 
 
 def test_a_mapped_backfill_gives_each_range_to_one_run(bridge: Bridge) -> None:
-    for _ in range(2):
-        bridge.commit(1, "main.marked.flights")
+    bridge.commit(1, "main.marked.flights")
+    newest = bridge.commit(1, "main.marked.flights")
     dag_run = bridge.start("replayed")
     assert bridge.wait("replayed", dag_run) == "success"
     runs = bridge.runs("gold", "consume-replayed")
     assert sorted((given(run)["flights_start"], given(run)["flights_end"]) for run in runs) == [("0", "0"), ("1", "1")]
     assert {given(run)["bridge_epoch"] for run in runs} == {"backfill"}
-    assert {given(run)["flights_as_of"] for run in runs} == {"1"}, "old versions are touched, and the newest is read"
+    assert {given(run)["flights_as_of"] for run in runs} == {str(newest)}, "old versions are touched, and the newest is read"
