@@ -80,4 +80,6 @@ def test_a_mapped_backfill_gives_each_range_to_one_run(bridge: Bridge) -> None:
     runs = bridge.runs("gold", "consume-replayed")
     assert sorted((given(run)["flights_start"], given(run)["flights_end"]) for run in runs) == [("0", "0"), ("1", "1")]
     assert {given(run)["bridge_epoch"] for run in runs} == {"backfill"}
-    assert {given(run)["flights_as_of"] for run in runs} == {str(newest)}, "old versions are touched, and the newest is read"
+    assert {given(run)["flights_as_of"] for run in runs} == {str(newest)}, (
+        "old versions are touched, and the newest is read"
+    )
