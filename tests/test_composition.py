@@ -6,6 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from scripts.lock import faults, requirements
+
 COMPOSITION = yaml.safe_load(Path(__file__).parent.with_name("docker-compose.yaml").read_text())
 
 
@@ -24,6 +26,21 @@ def test_where_notebooks_run_there_are_no_secrets_of_airflow() -> None:
     )
 
 
+def test_the_one_that_asks_the_workspaces_alone_mounts_nothing() -> None:
+    assert mounts("external") == []
+
+
 def test_only_the_one_that_makes_the_secrets_writes_them() -> None:
     writers = [name for name in COMPOSITION["services"] if "secrets:/secrets" in mounts(name)]
     assert writers == ["postgres"]
+
+
+def test_everything_that_the_image_installs_is_checked_against_a_hash() -> None:
+    docker = Path(__file__).parent.with_name("docker")
+    text = (docker / "requirements.txt").read_text()
+    assert faults(text) == []
+    assert {pin.split("==")[0] for pin in requirements(text)} == {"asyncpg", "psycopg2-binary"}
+    # Our own package is the one that comes from the folder, with nothing else.
+    installs = [line for line in (docker / "Dockerfile").read_text().splitlines() if "pip install" in line]
+    assert [line for line in installs if "--require-hashes" not in line and "--no-deps" not in line] == []
+    assert sum("--require-hashes" in line for line in installs) == 2

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,58 @@ def test_a_spark_process_gets_our_java_and_no_other_sparks_settings() -> None:
         "SPARK_USER": "local-workspace",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache whose two jars are the known ones."""
+    kept = folder / f"delta-spark-{jars.DELTA_VERSION}-spark-{version('pyspark')}"
+    kept.mkdir()
+    lines = []
+    for name in ("a.jar", "b.jar"):
+        (kept / name).write_bytes(name.encode())
+        lines.append(f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n")
+    (folder / "known").write_text("".join(lines))
+    monkeypatch.setattr(jars, "CHECKSUMS", folder / "known")
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda kept: (kept / "a.jar").write_bytes(b"other"), "a.jar has the SHA-256 d9298a10"),
+        (lambda kept: (kept / "a.jar").unlink(), "a.jar is missing"),
+        (lambda kept: (kept / "c.jar").write_bytes(b"c"), "c.jar is not one of Delta"),
+        (lambda kept: (kept / "b.jar").write_bytes(b""), "b.jar has the SHA-256 e3b0c442"),
+    ],
+)
+def test_a_jar_that_is_not_the_known_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object], said: str
+) -> None:
+    kept = checked(tmp_path, monkeypatch)
+    assert jars.verify(kept) == (kept / "a.jar", kept / "b.jar")
+    spoil(kept)
+    with pytest.raises(jars.JarsUnavailable, match=said) as refused:
+        jars.prepare(print, cache=tmp_path)
+    assert f"in {kept} are not those" in str(refused.value)
+
+
+def test_what_was_fetched_is_kept_only_when_it_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = checked(tmp_path, monkeypatch)
+    fetched = tmp_path / "fetched"
+    kept.rename(fetched)
+    (fetched / "a.jar").write_bytes(b"other")
+    monkeypatch.setattr(jars, "_fetch", lambda scratch, java: fetched)
+    with pytest.raises(jars.JarsUnavailable, match=r"a\.jar has the SHA-256"):
+        jars.prepare(lambda line: None, cache=tmp_path)
+    assert not kept.exists()
+
+
+def test_the_checksums_are_of_the_version_that_is_fetched() -> None:
+    names = [line.split()[1] for line in jars.CHECKSUMS.read_text().splitlines()]
+    assert f"io.delta_delta-spark_4.2_2.13-{jars.DELTA_VERSION}.jar" in names
+    assert {name for name in names if name.startswith("io.delta_delta-kernel-api")} == {
+        f"io.delta_delta-kernel-api-{jars.DELTA_VERSION}.jar"
     }
 
 

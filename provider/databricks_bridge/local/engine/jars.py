@@ -35,6 +35,8 @@ IVY_SETTINGS = """<ivysettings>
 </ivysettings>
 """
 JAVA_SOURCES = Path(__file__).parent / "java"
+# As sha256sum writes it: every jar that may be fetched, by its name in the cache. It belongs to DELTA_VERSION.
+CHECKSUMS = JAVA_SOURCES / "jars.sha256"
 
 Progress = Callable[[str], None]
 
@@ -95,10 +97,35 @@ def _delta_jars(cache: Path, java: JavaHome, progress: Progress) -> tuple[Path, 
         progress(f"Fetching {DELTA_PACKAGE} from Maven Central (once, about 36 MB) ...")
         with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as scratch:
             fetched = _fetch(Path(scratch), java)
+            verify(fetched)
             # The rename is what makes it whole: a fetch that was cut leaves no folder of this name.
             fetched.rename(kept)
         progress(f"Delta's jars are in {kept}")
-    return tuple(sorted(kept.glob("*.jar")))
+    return verify(kept)
+
+
+def verify(folder: Path) -> tuple[Path, ...]:
+    """The jars of the folder, when they are the known ones byte for byte, not one more and not one less.
+
+    :param folder: Where they lie: freshly fetched, or kept in the cache, where anything may have happened to them.
+    :raises JarsUnavailable: when one is missing, unknown, or differs.
+    """
+    known = {name: digest for digest, name in (line.split() for line in CHECKSUMS.read_text().splitlines())}
+    found = {jar.name: jar for jar in sorted(folder.glob("*.jar"))}
+    problems = [f"{name} is missing" for name in known.keys() - found.keys()]
+    problems += [f"{name} is not one of Delta {DELTA_VERSION}'s" for name in found.keys() - known.keys()]
+    for name in known.keys() & found.keys():
+        with found[name].open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if digest != known[name]:
+            problems.append(f"{name} has the SHA-256 {digest}, and {known[name]} is expected")
+    if problems:
+        raise JarsUnavailable(
+            f"The jars in {folder} are not those that this version was tested with, and are not used: "
+            f"{'; '.join(sorted(problems))}. Remove that folder and start again to fetch them anew; when it happens "
+            "again, look at what answers for Maven Central on this network."
+        )
+    return tuple(found.values())
 
 
 def _fetch(scratch: Path, java: JavaHome) -> Path:
