@@ -19,6 +19,7 @@ from rich.table import Table
 
 from tests.core.exploration_world import EARLIEST, LATEST, Keep, plan_on
 from tests.core.exploring import Exploration, explore
+from tests.core.exploring_around import explore_around
 
 THREE_VERSIONS = {"last": (2,)}
 COMPARE_AND_SET_ONLY: tuple[dict[str, Any], ...] = (
@@ -26,6 +27,11 @@ COMPARE_AND_SET_ONLY: tuple[dict[str, Any], ...] = (
     {"last": (1,), "tries": True, "crashes": 1, "failures": 1},
 )
 """Without compare-and-set the commit of one may be written over by that of another, which no try can find again."""
+AROUND: tuple[dict[str, int], ...] = (
+    {"dag_runs": 3, "last": 2, "crashes": 2, "losses": 2, "restarts": 1},
+    {"dag_runs": 3, "last": 1, "at_once": 2, "crashes": 1, "given_up": 1},
+)
+"""Around external work; the second line at once, which only a ledger with compare-and-set allows."""
 LARGE: tuple[dict[str, Any], ...] = (
     {**THREE_VERSIONS, "crashes": 2, "failures": 2},
     {**THREE_VERSIONS, "crashes": 2, "skips": 1},
@@ -46,7 +52,7 @@ SMALL: tuple[dict[str, Any], ...] = (
 def main(environment: Mapping[str, str]) -> int:
     cases = [(bounds, keep) for bounds in SMALL for keep in Keep]
     cases += [(bounds, keep) for bounds in LARGE for keep in (Keep.COMPARE_AND_SET, Keep.UPSERT)]
-    cases += [(bounds, Keep.COMPARE_AND_SET) for bounds in COMPARE_AND_SET_ONLY]
+    cases += [(bounds, Keep.COMPARE_AND_SET) for bounds in (*COMPARE_AND_SET_ONLY, *AROUND)]
     if environment.get("ONLY"):
         cases = [cases[int(environment["ONLY"])]]
     table = Table("", "bounds", "ledger", "states", "seconds", "found")
@@ -67,9 +73,13 @@ def main(environment: Mapping[str, str]) -> int:
 
 def _one(case: tuple[dict[str, Any], Keep]) -> tuple[Exploration, float]:
     bounds, keep = case
-    options = {name: value for name, value in bounds.items() if name != "sources"}
-    sources = (EARLIEST, LATEST) if bounds.get("sources") == "latest" else ()
     began = time.monotonic()
+    options = {name: value for name, value in bounds.items() if name != "sources"}
+    if "dag_runs" in bounds:
+        around = explore_around(**bounds)
+        found = Exploration(around.states, around.violation or None, around.path, bool(around.stuck), around.stuck)
+        return found, time.monotonic() - began
+    sources = (EARLIEST, LATEST) if bounds.get("sources") == "latest" else ()
     plan = plan_on(*sources, postcondition="hollows" in bounds)
     return explore(plan=plan, consumers=2, keep=keep, **options), time.monotonic() - began
 
