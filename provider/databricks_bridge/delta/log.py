@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from databricks_bridge.core.checkpoint import FileCounts
@@ -45,6 +46,11 @@ _REACH = 100
 """How far before a version its checkpoint is looked for first; writers make one every 10 commits, by default."""
 
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_NO_MARKS: Mapping[int, str | None] = MappingProxyType({})
+"""One for all tables."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -63,7 +69,7 @@ class _Seen:
     scanned_from: int
     in_force: InForce
     data_at: datetime | None = None
-    marks: dict[int, str | None] = field(default_factory=dict)
+    marks: Mapping[int, str | None] = field(default_factory=lambda: _NO_MARKS)
 
 
 class DeltaLog:
@@ -80,9 +86,9 @@ class DeltaLog:
         "_open_store",
         "_seen",
         "_table_id",
-        "_turn",
         "_warned_at",
         "_where",
+        "over",
     )
 
     def __init__(
@@ -95,8 +101,8 @@ class DeltaLog:
     ) -> None:
         self._open_store, self._where, self._table_id, self._now = open_store, where, table_id, now
         self._seen: _Seen | None = None
-        self._listed_at = self._looked_at = self._warned_at = datetime.min.replace(tzinfo=UTC)
-        self._turn = Turn()
+        self._listed_at = self._looked_at = self._warned_at = _NEVER
+        self.over: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"DeltaLog({self._where!r})"
@@ -106,7 +112,7 @@ class DeltaLog:
 
     async def latest(self, known: int | None = None) -> LatestVersion | None:
         """See `VersionSource.latest`."""
-        async with self._turn:
+        async with Turn(self):
             look = await self._look()
             now, seen = self._now(), self._seen
             if seen is None or not self._steady(seen, known, now) or not await look.absent(seen.latest.version + 1):
@@ -127,15 +133,19 @@ class DeltaLog:
             if 0 <= above < seen.latest.version and above not in seen.marks:
                 await look.head(above)
                 seen = _marked(seen, above, look.fingerprints.get(above))
-            self._seen = seen
             news = seen.data_version if seen.data_version is not None and seen.data_version > above else None
             mark = seen.latest.fingerprint if above == seen.latest.version else seen.marks.get(above)
-            return replace(
+            answer = replace(
                 seen.latest,
                 data_version=news,
                 data_committed_at=None if news is None else seen.data_at,
                 known_fingerprint=mark,
             )
+            if answer != seen.latest:
+                # what each answer has of its own is kept too: the next one is mostly the same, and then one object
+                seen = replace(seen, latest=answer)
+            self._seen = seen
+            return seen.latest
 
     async def _data_at(self, look: Look, seen: _Seen, version: int) -> datetime | None:
         """When the newest data was committed, which is not when the newest commit was."""

@@ -28,7 +28,7 @@ DELETED_FILE_RETENTION = timedelta(days=7)
 """Delta's default: `interval 1 week`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """The id of a table's metadata, and what its settings say.
 
@@ -61,7 +61,7 @@ class Metadata:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class InForce:
     """What one place of the log says of a table. `catalog_managed` is what its protocol action says, None where it has none.
 

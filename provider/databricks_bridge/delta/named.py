@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from databricks_bridge.core.checkpoint import FileCounts
@@ -47,7 +49,7 @@ class NamedTable:
     """
 
     # a triggerer may hold many thousands
-    __slots__ = ("_check_at", "_log", "_name", "_now", "_place", "_region_of", "_store", "_turn", "_workspace")
+    __slots__ = ("_check_at", "_log", "_name", "_now", "_region_of", "_store", "_workspace", "over")
 
     def __init__(
         self,
@@ -58,9 +60,8 @@ class NamedTable:
         region_of: Callable[[str], Awaitable[str | None]],
     ) -> None:
         self._workspace, self._name, self._now, self._region_of = workspace, full_name, now, region_of
-        self._turn = Turn()
+        self.over: asyncio.Future[None] | None = None
         self._check_at: datetime | None = None
-        self._place: tuple[str, Location] | None = None
         self._store: TableStore | None = None
         self._log: DeltaLog | None = None
 
@@ -109,11 +110,11 @@ class NamedTable:
     @property
     def store(self) -> str:
         """Where the log is, as far as a bound for each store asks; empty until the name was looked up."""
-        return self._place[1].store if self._place is not None else ""
+        return self._store.location.store if self._store is not None else ""
 
     async def resolve(self) -> DeltaLog:
         """Looks the name up in the catalog, now, and asks for new credentials at the next look."""
-        async with self._turn:
+        async with Turn(self):
             if self._store is not None:
                 self._store.forget()
             return await self._resolve()
@@ -122,15 +123,15 @@ class NamedTable:
         """Takes an entry of the catalog that was read just now. Raises InvalidArgument when its log cannot be read."""
         location = readable_location(self._name, entry)
         table_id = str(entry.get("table_id") or "")
-        if self._log is None or (table_id, location) != self._place:
-            self._place = (table_id, location)
+        store = self._store
+        if self._log is None or store is None or (table_id, location) != (store.table_id, store.location):
             self._store = TableStore(self._workspace, table_id, location, now=self._now, region_of=self._region_of)
-            self._log = DeltaLog(self._store.open, self._name, table_id=table_id or None, now=self._now)
+            self._log = DeltaLog(self._store, self._name, table_id=table_id or None, now=self._now)
         self._check_at = next_check(self._now(), self._name)
         return self._log
 
     async def _current(self) -> tuple[DeltaLog, bool]:
-        async with self._turn:
+        async with Turn(self):
             if (
                 self._log is None
                 or self._check_at is None
@@ -146,8 +147,18 @@ class NamedTable:
 def next_check(now: datetime, name: str) -> datetime:
     """When the name is to be looked up again: once in `RECHECK`, at a moment of its schema's own."""
     schema = ".".join(split(name)[:2])
-    phase = RECHECK * (int.from_bytes(hashlib.sha256(schema.encode()).digest()[:4], "big") / 2**32)
-    return now + RECHECK - (now - _DAY_ONE - phase) % RECHECK
+    return _moment(schema, (now - _DAY_ONE - _phase(schema)) // RECHECK + 1)
+
+
+@lru_cache(maxsize=1024)
+def _moment(schema: str, number: int) -> datetime:
+    """One object for all tables of a schema."""
+    return _DAY_ONE + _phase(schema) + number * RECHECK
+
+
+@lru_cache(maxsize=1024)
+def _phase(schema: str) -> timedelta:
+    return RECHECK * (int.from_bytes(hashlib.sha256(schema.encode()).digest()[:4], "big") / 2**32)
 
 
 def catalog_managed(entry: dict[str, Any]) -> bool:

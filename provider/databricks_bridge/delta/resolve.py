@@ -125,7 +125,7 @@ def _open_managed(
     store = TableStore(workspace, str(entry.get("table_id") or ""), location, now=now, region_of=region_of)
 
     async def files() -> Files:
-        return Files(await store.open(), name)
+        return Files(await store(), name)
 
     return CatalogManagedTable(workspace, name, open_files=files, store=location.store)
 

@@ -25,10 +25,10 @@ _AHEAD = timedelta(minutes=5)
 
 
 class TableStore:
-    """Opens the store of a table's folder, rooted there; credentials are renewed five minutes before they expire."""
+    """Opens the store of a table's folder, rooted there, when called; credentials are renewed five minutes before they expire."""
 
     # a triggerer may hold many thousands
-    __slots__ = ("_location", "_now", "_region", "_region_of", "_store", "_table_id", "_until", "_workspace")
+    __slots__ = ("_now", "_region", "_region_of", "_store", "_until", "_workspace", "location", "table_id")
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TableStore:
         now: Callable[[], datetime],
         region_of: Callable[[str], Awaitable[str | None]],
     ) -> None:
-        self._workspace, self._table_id, self._location = workspace, table_id, location
+        self._workspace, self.table_id, self.location = workspace, table_id, location
         self._now, self._region_of = now, region_of
         self._store: ObjectStore | None = None
         self._until: datetime | None = None
@@ -49,21 +49,21 @@ class TableStore:
         """Asks for new credentials at the next opening."""
         self._store = None
 
-    async def open(self) -> ObjectStore:
+    async def __call__(self) -> ObjectStore:
         """The store as it may be used now. Raises what the catalog's refusals are called."""
-        if self._location.kind is Kind.FILE:
-            return open_folder(self._location.path, self._workspace.host)
+        if self.location.kind is Kind.FILE:
+            return open_folder(self.location.path, self._workspace.host)
         now = self._now()
         if self._store is None or self._until is None or now >= self._until - _AHEAD:
-            answer = await self._workspace.temporary_table_credentials(self._table_id)
-            if self._location.kind is Kind.S3 and self._region is None:
+            answer = await self._workspace.temporary_table_credentials(self.table_id)
+            if self.location.kind is Kind.S3 and self._region is None:
                 self._region = await self._find_region()
             self._until = credentials.expires(answer, now)
             self._store = self._opened(answer, self._until)
         return self._store
 
     def _opened(self, answer: dict[str, Any], until: datetime) -> ObjectStore:
-        location, region = self._location, self._region
+        location, region = self.location, self._region
         make = partial(credentials.open_store, location, answer, until=until, region=region)
         keys = answer.get("aws_temp_credentials")
         if location.kind is not Kind.S3 or region is None or not isinstance(keys, dict) or not usable(region):
@@ -74,7 +74,7 @@ class TableStore:
 
     async def _find_region(self) -> str | None:
         """The bucket's region; where S3 does not tell, the metastore's, which is nearly always the same."""
-        found = await self._region_of(self._location.bucket)
+        found = await self._region_of(self.location.bucket)
         if found is None:
             summary = await self._workspace.get("/api/2.1/unity-catalog/metastore_summary")
             found = str(summary["region"]) if summary.get("region") else None

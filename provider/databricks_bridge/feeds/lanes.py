@@ -14,10 +14,11 @@ Start = Callable[[], bool]
 class Lane:
     """The slots of one place. What waits for one is a callback, not a task: ten thousand tables may be due at once."""
 
-    __slots__ = ("__weakref__", "_free", "_waiting")
+    __slots__ = ("__weakref__", "_free", "_waiting", "place")
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, place: Hashable = "") -> None:
         self._free = at_once
+        self.place = place
         self._waiting: deque[Start] = deque()
 
     def begin(self, start: Start) -> None:
@@ -70,12 +71,13 @@ class Lanes:
         self._at_once = at_once
         self._lanes: WeakValueDictionary[Hashable, Lane] = WeakValueDictionary()
 
-    def to(self, place: Hashable) -> Lane:
-        """The lane of this place; keep it while it is used.
+    def to(self, place: Hashable, store: str = "") -> Lane:
+        """The lane of this place, or of a store that is read by way of it; keep it while it is used.
 
         :param place: whatever tells places apart.
+        :param store: the store, empty where it is not known.
         """
-        lane = self._lanes.get(place)
+        lane = self._lanes.get((place, store))
         if lane is None:
-            lane = self._lanes[place] = Lane(self._at_once)
+            lane = self._lanes[place, store] = Lane(self._at_once, place)
         return lane

@@ -58,9 +58,7 @@ class Seat:
         key = key_of(table)
         if key not in self._tables:
             workspace = await self.workspace(table.databricks_conn_id)
-            self._tables[key] = self._hub.tables.join(
-                key, partial(source_of, workspace, table), self._bell, place=place_of(table)
-            )
+            self._tables[key] = self._hub.tables.join(key, _Opens(workspace, table), self._bell, place=place_of(table))
         return self._tables[key]
 
     async def runs(self, databricks_conn_id: str) -> FeedRuns:
@@ -89,6 +87,18 @@ class Seat:
             await self._hub.runs.give_back(databricks_conn_id)
         for databricks_conn_id in workspaces:
             await self._hub.workspaces.give_back(databricks_conn_id)
+
+
+class _Opens:
+    """Opens the source of a table. A triggerer may hold many thousands, and a `partial` takes three times the memory."""
+
+    __slots__ = ("_table", "_workspace")
+
+    def __init__(self, workspace: Workspace, table: DeltaTable) -> None:
+        self._workspace, self._table = workspace, table
+
+    async def __call__(self) -> VersionSource:
+        return await source_of(self._workspace, self._table)
 
 
 class FeedLooker(Looker):

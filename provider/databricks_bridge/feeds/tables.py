@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -58,9 +58,8 @@ class Watched:
     """One table under watch. `answers` are what `known` was answered with since the newest version was found."""
 
     open_source: OpenSource
-    place: Hashable
     lane: Lane
-    bells: list[Bell] = field(default_factory=list)
+    bells: tuple[Bell, ...] = ()
     source: VersionSource | None = None
     last: LatestVersion | None = None
     answers: tuple[tuple[int | None, LatestVersion | None], ...] = ()
@@ -70,7 +69,7 @@ class Watched:
     reopen_at: float = 0.0
     first_known: int | None = None
     first: asyncio.Event | None = None
-    turn: Turn = field(default_factory=Turn)
+    over: asyncio.Future[None] | None = None
     look: asyncio.Task[None] | None = None
 
     @property
@@ -128,10 +127,10 @@ class TableFeed:
         """
         watched = self._tables.get(key)
         if watched is None:
-            watched = self._tables[key] = Watched(open_source, place, self._lanes.to((place, "")))
+            watched = self._tables[key] = Watched(open_source, self._lanes.to(place))
             self._plan(watched, self._timing.clock())
         if bell not in watched.bells:
-            watched.bells.append(bell)
+            watched.bells = (*watched.bells, bell)
         if (soon := self._timing.clock() + bell.interval) < watched.due:
             self._plan(watched, soon)
         if self._runner is None or self._runner.done():
@@ -150,7 +149,7 @@ class TableFeed:
         if watched is None:
             return None
         if bell in watched.bells:
-            watched.bells.remove(bell)
+            watched.bells = tuple(one for one in watched.bells if one is not bell)
         if not watched.bells:
             del self._tables[key]
         if not self._tables:
@@ -172,7 +171,7 @@ class TableFeed:
             await self._reopen(watched)
         if (found := watched.answer(known)) is not None:
             return found[0]
-        async with watched.lane, watched.turn:
+        async with watched.lane, Turn(watched):
             # with the turn held no look changes what these answers are of
             if (found := watched.answer(known)) is None:
                 found = (await (await watched.opened()).latest(known),)
@@ -185,7 +184,7 @@ class TableFeed:
         if now < watched.reopen_at or not watched.bells:
             return
         watched.reopen_at = now + watched.interval
-        async with watched.lane, watched.turn:
+        async with watched.lane, Turn(watched):
             watched.source = None
             source = await watched.opened()
             watched.lane = self._lane_of(watched)
@@ -222,7 +221,7 @@ class TableFeed:
 
     def _lane_of(self, watched: Watched) -> Lane:
         """Of the store, once the source is open and says which it is."""
-        return self._lanes.to((watched.place, getattr(watched.source, "store", "")))
+        return self._lanes.to(watched.lane.place, getattr(watched.source, "store", ""))
 
     async def _nap(self, seconds: float | None) -> None:
         try:
@@ -235,7 +234,7 @@ class TableFeed:
         """One look, in a slot of `lane` that is taken. Nothing that a source does ends the feed."""
         moved = False
         try:
-            async with watched.turn:
+            async with Turn(watched):
                 source = await watched.opened()
                 watched.lane = self._lane_of(watched)
                 if watched.lane is not lane:
