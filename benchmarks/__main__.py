@@ -16,6 +16,7 @@ BENCHMARKS = {
     "watch-10k": "watch_10k",
     "waits-1k": "waits_1k",
     "wake-lag": "wake_lag",
+    "hung": "hung",
     "storm": "storm",
     "trigger-lag": "trigger_lag",
     "api": "api",

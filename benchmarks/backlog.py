@@ -57,13 +57,13 @@ def _times(cost: Cost, first: Cost) -> float:
     return max(cost.requests / first.requests, cost.megabytes / first.megabytes, cost.cpu_seconds / first.cpu_seconds)
 
 
-async def _claim(bucket: Bucket, at: int) -> Cost:
+async def _claim(bucket: Bucket[Log], at: int) -> Cost:
     """The cheapest of some turns: the machine has other things to do, and they are not the claim's."""
     turns = [await _once(bucket, at) for _ in range(TURNS)]
     return min(turns, key=lambda cost: cost.cpu_seconds)
 
 
-async def _once(bucket: Bucket, at: int) -> Cost:
+async def _once(bucket: Bucket[Log], at: int) -> Cost:
     from obstore.store import S3Store
 
     async def opened() -> Any:

@@ -1,4 +1,4 @@
-"""An S3-like bucket over HTTP with one Delta table's log, whose keys are made up as they are asked for.
+"""An S3-like store over HTTP: one Delta table's log, whose keys are made up as they are asked for, or plain objects.
 
 It runs in a thread of this process, with a delay before each answer, and counts requests by price class.
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -25,6 +25,32 @@ BUCKET, PREFIX = "lake", "silver/flights"
 _PAGE = 1000
 _MODIFIED = "2026-11-29T12:00:00.000Z"
 _MODIFIED_HTTP = "Sun, 29 Nov 2026 12:00:00 GMT"
+
+
+class Content(Protocol):
+    """What a bucket holds. `counts` are the requests by price class."""
+
+    counts: Counter[str]
+
+    def content(self, key: str) -> bytes | None: ...
+
+    def keys(self, after: str) -> Iterator[str]: ...
+
+
+@dataclass
+class Plain:
+    """Objects as they are given, the same in all buckets."""
+
+    objects: dict[str, bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def content(self, key: str) -> bytes | None:
+        """The bytes of a key, None where there is none."""
+        return self.objects.get(key)
+
+    def keys(self, after: str) -> Iterator[str]:
+        """The keys after `after`, in order."""
+        return iter(sorted(key for key in self.objects if key > after))
 
 
 @dataclass
@@ -67,14 +93,22 @@ class Log:
         yield f"{root}_last_checkpoint"
 
 
-@dataclass
-class Bucket:
-    """What is served, and where. `log` may be set to another one at any time; `sent` are the bytes of all answers."""
+C = TypeVar("C", bound=Content)
 
-    log: Log
+
+@dataclass
+class Bucket(Generic[C]):
+    """What is served, and where. `log` may be set to another one at any time; `sent` are the bytes of all answers.
+
+    Requests to the bucket `hanging` are taken and never answered, and counted as HUNG.
+    """
+
+    log: C
     delay_seconds: float
     url: str = ""
     sent: int = 0
+    hanging: str | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def options(self) -> dict[str, Any]:
         """Arguments of obstore's S3Store."""
@@ -100,6 +134,9 @@ class Bucket:
         }
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.match_info["bucket"] == self.hanging:
+            self.log.counts["HUNG"] += 1
+            await self.over.wait()
         await asyncio.sleep(self.delay_seconds)
         key = request.match_info.get("key", "")
         self.log.counts["LIST" if not key else request.method] += 1
@@ -177,17 +214,17 @@ def _lines(*actions: dict[str, Any]) -> bytes:
 
 
 @contextmanager
-def serve(log: Log, *, delay_seconds: float) -> Iterator[Bucket]:
+def serve(log: C, *, delay_seconds: float, hanging: str | None = None) -> Iterator[Bucket[C]]:
     """The bucket, while it is served on a free port of this machine."""
-    bucket = Bucket(log, delay_seconds)
+    bucket = Bucket(log, delay_seconds, hanging=hanging)
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
     async def start() -> web.AppRunner:
         app = web.Application()
-        app.router.add_route("*", f"/{BUCKET}", bucket.handle)
-        app.router.add_route("*", f"/{BUCKET}/{{key:.*}}", bucket.handle)
-        runner = web.AppRunner(app, access_log=None)
+        app.router.add_route("*", "/{bucket}", bucket.handle)
+        app.router.add_route("*", "/{bucket}/{key:.*}", bucket.handle)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
         bucket.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -198,6 +235,7 @@ def serve(log: Log, *, delay_seconds: float) -> Iterator[Bucket]:
         asyncio.set_event_loop(loop)
         runner = loop.run_until_complete(start())
         loop.run_forever()
+        bucket.over.set()
         loop.run_until_complete(runner.cleanup())
 
     thread = threading.Thread(target=run, name="bucket", daemon=True)

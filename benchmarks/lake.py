@@ -82,7 +82,8 @@ class Catalog:
         return web.json_response(self.counts)
 
 
-async def _serve(root: str, tables: str, schemas: str) -> None:
+async def _serve(root: str, tables: str, schemas: str, workspaces: str = "1") -> None:
+    """On a port for each workspace; the line that is printed has them all."""
     catalog = Catalog(Path(root), int(tables), int(schemas))
     app = web.Application()
     app.router.add_get("/counts", catalog.counted)
@@ -90,8 +91,9 @@ async def _serve(root: str, tables: str, schemas: str) -> None:
     app.router.add_get("/api/2.1/unity-catalog/tables/{name}", catalog.by_name)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(runner.addresses[0][1], flush=True)
+    for _ in range(int(workspaces)):
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(*(address[1] for address in runner.addresses), flush=True)
     await asyncio.Event().wait()
 
 

@@ -56,7 +56,7 @@ def _log(commits: int, parquet: bytes) -> Log:
     return Log(last, max(0, last // CHECKPOINT_EVERY * CHECKPOINT_EVERY), parquet)
 
 
-async def _poll_and_floor(bucket: Bucket) -> tuple[float, float, float]:
+async def _poll_and_floor(bucket: Bucket[Log]) -> tuple[float, float, float]:
     """Median seconds of one GET and of one poll, taken in turns, and the requests of a poll."""
     from obstore.store import S3Store
 
@@ -94,7 +94,7 @@ async def _timed(act: Callable[[], Awaitable[None]]) -> float:
     return time.perf_counter() - started
 
 
-def _open_with_deltalake(bucket: Bucket) -> float:
+def _open_with_deltalake(bucket: Bucket[Log]) -> float:
     from deltalake import DeltaTable
 
     started = time.perf_counter()
