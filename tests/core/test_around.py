@@ -16,6 +16,7 @@ from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.positions import TablePosition
 from databricks_bridge.core.reason import Reason
 from databricks_bridge.core.record import Claim, Record, Target, record_from_json
+from databricks_bridge.core.repair import Verdict, resolved
 from databricks_bridge.core.second_copy import brought_back, copy_of, record_of_copy
 from databricks_bridge.core.task_try import TaskTry
 from tests.core.builders import NOW, at, plan_of
@@ -186,3 +187,10 @@ def test_a_copy_that_is_missing_or_of_another_is_refused() -> None:
         record_of_copy(copy_of(claimed()), "other")
     with pytest.raises(LedgerError, match="holds no copy"):
         record_of_copy("{", "delays")
+
+
+def test_a_claim_that_a_person_says_is_done_can_be_committed_again() -> None:
+    record = claimed()
+    after = resolved(record, Verdict.SUCCEEDED, WHY, NOW, "e1")
+    finish = commit(claim_of(record)).read(after).asks(acts.Finish)
+    assert [str(one) for one in finish.ranges] == ["ops_share.silver.flights (-1, 5]"]

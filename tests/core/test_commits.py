@@ -9,7 +9,9 @@ import pytest
 
 from databricks_bridge.core import acts
 from databricks_bridge.core.pending import TableFinding
-from databricks_bridge.core.record import COMMITS_KEPT, Record
+from databricks_bridge.core.reason import Reason
+from databricks_bridge.core.record import COMMITS_KEPT, ClaimStatus, Record
+from databricks_bridge.core.repair import Verdict, resolved
 from databricks_bridge.core.task_try import TaskTry
 from tests.core.builders import FLIGHTS, NOW, at, plan_of
 from tests.core.driving import NEW_FLIGHTS, OK, Script, claim_of, claimed_record, seen
@@ -129,3 +131,14 @@ def test_as_many_are_remembered_as_there_is_room_for() -> None:
     assert len(record.commits) == COMMITS_KEPT
     assert FLIGHTS.alias == record.commits[-1].ranges[0].alias
     assert record.commits[-1].run_id == 10 + COMMITS_KEPT + 4
+
+
+@pytest.mark.parametrize("cleared", [0, 1])
+def test_what_a_person_says_was_processed_is_the_task_s_result(cleared: int) -> None:
+    """A blocked claim is resolved as succeeded, and the failed task is cleared, or comes again: what is after it is not skipped."""
+    record = claimed_record(plan())
+    record = replace(record, claim=replace(claim_of(record), run_id=11, status=ClaimStatus.BLOCKED))
+    record = resolved(record, Verdict.SUCCEEDED, Reason("ada", "the gold table has it"), NOW, "e1")
+    script = Script(plan(replace(FIRST, number=2, cleared=cleared))).read(record)
+    finish = (script.look(NOTHING_NEW) if cleared else script).asks(acts.Finish)
+    assert (finish.run_id, str(finish.ranges[0])) == (11, "ops_share.silver.flights (-1, 5]")

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import TaskDeferred
 
 from databricks_bridge.core.record import ClaimStatus, Record
 from databricks_bridge.ledgers.airflow import KEY
+from databricks_bridge.local.engine.model import NotebookResult
 from databricks_bridge.triggers.watch import SubscriptionWatchTrigger
 from tests.operators.conftest import DELAYS, Bench
 
@@ -123,6 +124,8 @@ def test_a_run_that_cannot_be_asked_about_is_no_reason_for_silence(bench: Bench,
 
 @pytest.mark.parametrize("status", ["blocked", "undecided"])
 def test_never_while_a_claim_waits_for_a_person(bench: Bench, status: str) -> None:
+    """Its run failed, so nobody has repaired it (`tests/feeds/test_watch_repaired.py`)."""
+    bench.notebooks.functions["gold"] = lambda request: NotebookResult(False, None, "ValueError: boom", "Traceback")
     run_id = lose_consumer(bench)
     bench.notebooks.unblock("gold")
     bench.api.ended(run_id)

@@ -33,7 +33,7 @@ class Looks:
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(answer, BaseException):
             raise answer
-        return {"flights": answer}
+        return answer if isinstance(answer, dict) else {"flights": answer}
 
     async def __aexit__(self, *_: object) -> None:
         self.script.clear()

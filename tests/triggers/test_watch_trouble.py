@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from databricks_bridge.cli.status import _trouble, _watch_lines
-from databricks_bridge.core.errors import ConsumerMismatch, InvalidArgument, NotFound, Unavailable
+from databricks_bridge.core.errors import BridgeError, ConsumerMismatch, InvalidArgument, NotFound, Unavailable
+from databricks_bridge.core.left_out import LeftOut
 from databricks_bridge.core.pending import TableFinding
 from databricks_bridge.core.record import ClaimStatus, Record
 from databricks_bridge.core.watching import note_from_json, restarts
@@ -185,3 +186,23 @@ async def test_an_event_about_any_text_can_be_written(error: Exception) -> None:
         written = json.dumps(told, ensure_ascii=False).encode()
         assert len(written) < 3000
         assert b"\\u0000" not in written
+
+
+@pytest.mark.parametrize(
+    ("error", "after"), [(NotFound("no table main.silver.wether"), 300), (Unavailable("503"), 3600)]
+)
+async def test_a_source_that_stays_left_out_is_trouble_too(error: BridgeError, after: float) -> None:
+    """With ANY_UPDATED the poll is answered by the other source, which has nothing: nobody else would tell of a typo."""
+    out = {"flights": TableFinding(at(5), None, NOW), "weather": LeftOut(error, NOW)}
+    trigger, slept, kept = in_trouble(error)
+    trigger._looker.script = [out]  # type: ignore[union-attr]
+    sent = await play(trigger, slept, 2 * after)
+    assert after <= sent[0][0] <= after * 1.3
+    assert (
+        f"weather is left out since 2026-01-01T12:00:00+00:00: {type(error).__name__}: {error}" in sent[0][1]["reason"]
+    )
+    assert "weather is left out" in str(kept[NOTE])
+    trigger, slept, kept = in_trouble(error)
+    trigger._looker.script = [out, {"flights": TableFinding(at(5), None, NOW)}]  # type: ignore[union-attr]
+    assert await play(trigger, slept, 2 * after) == []
+    assert "left out" not in str(kept[NOTE])

@@ -10,11 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from databricks_bridge.core.closing import refuse_claim
+from databricks_bridge.core.commits import remembered
 from databricks_bridge.core.errors import ClaimError, InvalidArgument
 from databricks_bridge.core.left_out import begun
 from databricks_bridge.core.positions import BEFORE_FIRST, Position, RunsPosition, TablePosition, merge
 from databricks_bridge.core.reason import Reason
-from databricks_bridge.core.record import Claim, ClaimStatus, Record
+from databricks_bridge.core.record import Claim, ClaimStatus, Commit, Record
 
 NEEDS_A_PERSON = frozenset({ClaimStatus.BLOCKED, ClaimStatus.UNDECIDED})
 
@@ -89,7 +90,7 @@ def carried(record: Record, alias: str, of: str, reason: Reason, now: datetime, 
 def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, epoch: str) -> Record:
     """The record after a person's verdict on its claim.
 
-    `succeeded` commits the ranges. `failed` and `void` drop the claim: its ranges are pending again, under new tokens.
+    `succeeded` commits the ranges, for the task that has the claim too: cleared or tried again, it returns that. `failed` and `void` drop the claim: its ranges are pending again, under new tokens.
     Raises ClaimError when there is no claim.
     """
     refuse_claim(replace(record, claim=None))  # one that moved is resolved where it is now
@@ -101,7 +102,10 @@ def resolved(record: Record, verdict: Verdict, reason: Reason, now: datetime, ep
     if verdict is Verdict.SUCCEEDED:
         ranges = begun(claim.ranges, record.watermarks)
         marks = {one.alias: merge(record.watermarks.get(one.alias), one.to) for one in ranges}
-        return record.after(now, what, claim=None, watermarks={**record.watermarks, **marks})
+        told = tuple(one for one in claim.ranges if not one.empty) if claim.target.job_id else claim.ranges
+        commit = Commit(claim.token, claim.run_id, record.epoch, told, claim.task)
+        commits = remembered(record, commit)
+        return record.after(now, what, claim=None, watermarks={**record.watermarks, **marks}, commits=commits)
     return record.after(now, what, claim=None, epoch=epoch)
 
 

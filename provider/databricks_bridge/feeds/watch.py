@@ -21,7 +21,7 @@ from databricks_bridge.core.emission import (
     waits_for_a_person,
 )
 from databricks_bridge.core.errors import BridgeError, NotFound, SourceError, Unavailable
-from databricks_bridge.core.left_out import LeftOut
+from databricks_bridge.core.left_out import LeftOut, left_out, words_of
 from databricks_bridge.core.outcomes import Ending
 from databricks_bridge.core.policy import Hold, Ready
 from databricks_bridge.core.record import Claim, Record
@@ -46,7 +46,8 @@ async def _cannot_tell(claim: Claim) -> Ending | None:
 class Watch:
     """One subscription under watch. `sent` is what is remembered of the last event, `at_work` of the run of an open claim.
 
-    `record` is the last one read, `latest` the newest position of each source when they were last polled, in words.
+    `record` is the last one read, `latest` the newest position of each source when they were last polled, in words. `out` are the sources that the last look
+    left out, None where it polled none.
     `active` says whether the run of a claim is under way; it raises what a workspace raises. `ending` says how the run of a
     claim that waits for a person stands, None where that cannot be told.
     """
@@ -61,6 +62,7 @@ class Watch:
     ending: Callable[[Claim], Awaitable[Ending | None]] = _cannot_tell
     sent: Sent | None = None
     left_out: frozenset[str] = frozenset()
+    out: dict[str, LeftOut] | None = None
     at_work: AtWork | None = None
     record: Record | None = None
     latest: dict[str, str] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Watch:
 
     async def look(self) -> dict[str, Any] | None:
         """The payload of an event that is due now, or None. Raises what the ledger or a workspace raises."""
+        self.out = None
         record = self.record = await self.read()
         refuse_closed(record)
         waits = to_look_at(record)
@@ -110,6 +113,13 @@ class Watch:
             "revision": revision_of(record),
         }
 
+    def partly(self) -> BridgeError | None:
+        """The error of a look that left sources out; None where it polled all, or none."""
+        if not self.out:
+            return None
+        kind = Unavailable if all(isinstance(one.error, Unavailable) for one in self.out.values()) else BridgeError
+        return kind("; ".join(words_of(self.out)))
+
     def in_trouble(self, what: str) -> dict[str, Any] | None:
         """The payload of an event about trouble; None where the consumer could do nothing: its claim waits for a person."""
         if waits_for_a_person(self.record):
@@ -144,6 +154,7 @@ class Watch:
         claimed_at = record.last_claimed_at if record else None
         try:
             findings = await self.looker.look(self.spec, marks)
+            self.out = left_out(findings)
             self.left_out = warn_of(self.spec.name, findings, self.left_out)
             self.latest = {
                 alias: shown(one.position)

@@ -53,6 +53,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
         self._looker: Looker | None = None
         self._watch: Watch | None = None
         self._said = ""
+        self._partly = False
         name = subscription.get("name", asset) if isinstance(subscription, Mapping) else asset
         self._diary = Diary(str(name), self.serialize()[1], self.log.warning)
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -79,7 +80,7 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
                 payload = await self._look()
                 failures = 0
                 note_poll(type(self).__name__, self._now())
-                self._diary.well(self._now())
+                payload = self._answered(payload)
             except BridgeError as error:
                 failures += 1
                 payload = self._fail(error)
@@ -95,8 +96,23 @@ class SubscriptionWatchTrigger(BaseEventTrigger):
 
     def _fail(self, error: Exception) -> dict[str, Any] | None:
         """Tell of it in the log and as a metric, and by an event where it lasts: the consumer meets the same error."""
-        what = self._diary.failed(error, self._now())
-        self._said = what
+        self._said = self._diary.failed(error, self._now())
+        return self._due(self._said)
+
+    def _answered(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The poll was answered; by some sources only is trouble like any other, which what the others have does not hide."""
+        watch, now = self._watch, self._now()
+        error = watch.partly() if watch is not None else None
+        if error is not None:
+            self._partly = True
+            what = self._diary.failed(error, now)
+            return self._due(what) if payload is None else payload
+        if watch is None or watch.out is not None or not self._partly:
+            self._partly = False
+            self._diary.well(now)
+        return payload
+
+    def _due(self, what: str) -> dict[str, Any] | None:
         if self._watch is None or not self._diary.event_is_due(self._now()):
             return None
         payload = self._watch.in_trouble(what)
