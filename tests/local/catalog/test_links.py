@@ -56,7 +56,7 @@ def volume(ops: Any, deployment: Deployment, outside: Path) -> Path:
 def files(deployment: Deployment, outside: Path) -> Path:
     """The workspace's files, with links that lead out of them."""
     folder = deployment.layout.workspace_files("ops") / "Shared"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "mine.py").write_text(SOURCE)
     (folder / "twin.py").symlink_to("mine.py")
     (folder / "secret.py").symlink_to(outside / "secret.py")
