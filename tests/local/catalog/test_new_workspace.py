@@ -77,3 +77,50 @@ def test_a_sql_notebook_as_a_task_fails_with_its_real_cause(ops: Any) -> None:
     run = Api(ops).ended(run_id)
     assert run["state"]["result_state"] == "FAILED"
     assert "'/Shared/q' is a SQL notebook" in run["state"]["state_message"]
+
+
+@pytest.mark.parametrize(("name", "content"), [("q.scala", b"// Databricks notebook source\n1"), ("q.R", PYTHON)])
+def test_notebooks_of_other_languages_are_kept_as_notebooks_and_fail_with_their_real_cause(
+    ops: Any, name: str, content: bytes
+) -> None:
+    upload(ops, f"/Shared/{name}", content, "AUTO")
+    found = ops.workspace.get_status("/Shared/q")
+    language = {"q.scala": "Scala", "q.R": "R"}[name]
+    assert (found.object_type.value, found.language.value) == ("NOTEBOOK", language.upper())
+    tasks = [{"task_key": "q", "notebook_task": {"notebook_path": "/Shared/q"}}]
+    run = Api(ops).ended(ops.api_client.do("POST", "/api/2.2/jobs/runs/submit", body={"tasks": tasks})["run_id"])
+    assert f"{language} notebook" in run["state"]["state_message"]
+
+
+def test_a_notebook_of_another_language_replaces_the_one_at_its_path(ops: Any) -> None:
+    from databricks.sdk.errors import ResourceAlreadyExists
+
+    upload(ops, "/Shared/n.py", PYTHON, "AUTO")
+    upload(ops, "/Shared/n.py.sql", SQL, "AUTO")
+    with pytest.raises(ResourceAlreadyExists):
+        upload(ops, "/Shared/n.sql", SQL, "AUTO")
+    upload(ops, "/Shared/n.sql", SQL, "AUTO", overwrite=True)
+    found = {one.path: one.language.value for one in ops.workspace.list("/Shared")}
+    assert found == {"/Shared/n": "SQL", "/Shared/n.py": "SQL"}
+    upload(ops, "/Shared/n.py", PYTHON, "AUTO", overwrite=True)
+    found = {one.path: one.language.value for one in ops.workspace.list("/Shared")}
+    assert found == {"/Shared/n": "PYTHON", "/Shared/n.py": "SQL"}
+
+
+@pytest.mark.parametrize(("first", "second"), [(("n.py", "AUTO"), ("n", "RAW")), (("n", "RAW"), ("n.py", "AUTO"))])
+def test_a_file_and_a_notebook_do_not_share_a_path(ops: Any, first: tuple[str, str], second: tuple[str, str]) -> None:
+    from databricks.sdk.errors import ResourceAlreadyExists
+
+    upload(ops, f"/Shared/{first[0]}", PYTHON, first[1])
+    with pytest.raises(ResourceAlreadyExists):
+        upload(ops, f"/Shared/{second[0]}", PYTHON, second[1], overwrite=True)
+    assert [one.path for one in ops.workspace.list("/Shared")] == ["/Shared/n"]
+
+
+@pytest.mark.parametrize("path", [f"/Users/{ME}", "/Workspace/Shared/", f"/Repos/{ME}", "/Users", "/"])
+def test_what_every_workspace_has_is_not_deleted(ops: Any, path: str) -> None:
+    from databricks.sdk.errors import BadRequest
+
+    with pytest.raises(BadRequest, match="is protected"):
+        ops.workspace.delete(path, recursive=True)
+    assert ops.workspace.get_status(path).object_type.value == "DIRECTORY"

@@ -112,6 +112,10 @@ async def work_of(
     return await _run_code(means, workspace, run, progress, task, attempt)
 
 
+_OTHER_LANGUAGES = {".sql": "a SQL", ".scala": "a Scala", ".r": "an R", ".R": "an R"}
+"""Of notebooks that are kept and not run, by their extension on this disk."""
+
+
 async def _run_code(
     means: Means, workspace: Workspace, run: Run, progress: Progress, task: Task, attempt: Attempt
 ) -> Ended:
@@ -127,10 +131,9 @@ async def _run_code(
             f"Unable to access the {what} {path!r} in the workspace. Either it does not exist, or the "
             "identity used to run this job lacks the required permissions."
         )
-        if find_notebook(files, f"{path}.sql") is not None:
-            message = (
-                f"The notebook {path!r} is a SQL notebook; {HERE} runs Python notebooks, and SQL files as sql_task."
-            )
+        for suffix, language in _OTHER_LANGUAGES.items():
+            if find_notebook(files, f"{path}{suffix}") is not None:
+                message = f"The notebook {path!r} is {language} notebook; {HERE} runs Python notebooks, and SQL files as sql_task."
         return Ended(Outcome.NO_NOTEBOOK, message, {"error": message})
     await means.before_run(workspace.name)
     request = replace(

@@ -16,7 +16,7 @@ from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParame
 from databricks_bridge.local.server.requests import Arguments, read
 from databricks_bridge.local.server.responses import JSONResponse
 from databricks_bridge.local.server.workspace_files_export import exported
-from databricks_bridge.local.server.workspace_files_tree import SQL_HEADER, Tree, is_notebook
+from databricks_bridge.local.server.workspace_files_tree import SQL_HEADER, DirectoryProtected, Tree, is_notebook
 
 _CONTENT = "application/octet-stream"
 _FIELD_NAME = re.compile(rb'content-disposition:[^\r\n]*?\bname="([^"]*)"', re.IGNORECASE)
@@ -64,7 +64,7 @@ def router(workspace: Workspace) -> APIRouter:
         ("GET", "get-status", lambda given: tree.status(_path(given))),
         ("GET", "list", lambda given: {"objects": tree.listing(_path(given))}),
         ("POST", "mkdirs", lambda given: tree.make_directories(_path(given))),
-        ("POST", "delete", lambda given: tree.delete(_path(given), given.boolean("recursive"))),
+        ("POST", "delete", lambda given: _delete(tree, workspace.user_name, given)),
     ):
         routes.add_api_route(f"/workspace/{name}", _endpoint(function, f"{method} workspace/{name}"), methods=[method])
     return routes
@@ -94,6 +94,14 @@ def _import(tree: Tree, given: Arguments, content: bytes) -> None:
         raise InvalidParameterValue("To import a single file as SOURCE, you must set the language field.")
     else:
         raise FeatureDisabled(f"Import of {kind} {language or ''} is not supported by the local workspace; use Python.")
+
+
+def _delete(tree: Tree, user: str, given: Arguments) -> None:
+    """Raises DirectoryProtected for what every workspace has."""
+    path = _path(given)
+    if tree.plain(path) in ("/", "/Users", "/Repos", "/Shared", f"/Users/{user}", f"/Repos/{user}"):
+        raise DirectoryProtected(f"Folder ({path}) is protected")
+    tree.delete(path, given.boolean("recursive"))
 
 
 def _write_auto(tree: Tree, path: str, content: bytes, overwrite: bool) -> None:

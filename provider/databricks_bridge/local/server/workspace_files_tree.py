@@ -24,7 +24,13 @@ from databricks_bridge.local.server.errors import (
 
 HEADER = b"# Databricks notebook source"
 SQL_HEADER = b"-- Databricks notebook source"
-_LANGUAGES = {".py": ("PYTHON", HEADER), ".sql": ("SQL", SQL_HEADER)}
+_LANGUAGES = {
+    ".py": ("PYTHON", HEADER),
+    ".sql": ("SQL", SQL_HEADER),
+    ".scala": ("SCALA", b"// Databricks notebook source"),
+    ".r": ("R", HEADER),
+    ".R": ("R", HEADER),
+}
 """Of notebooks, by their extension on this disk."""
 LARGEST_IMPORT_BYTES = 10 * 1024 * 1024
 DEEPEST_PATH = 100
@@ -33,6 +39,11 @@ DEEPEST_PATH = 100
 class DirectoryNotEmpty(ApiError):
     status: ClassVar[int] = 400
     error_code: ClassVar[str] = "DIRECTORY_NOT_EMPTY"
+
+
+class DirectoryProtected(ApiError):
+    status: ClassVar[int] = 400
+    error_code: ClassVar[str] = "DIRECTORY_PROTECTED"
 
 
 class NotebookTooLarge(ApiError):
@@ -120,11 +131,10 @@ class Tree:
         self._write(path, self._location(path), content, overwrite)
 
     def write_auto(self, path: str, content: bytes, overwrite: bool) -> None:
-        """A notebook, without its extension, where a `.py` has the header; else a file (ImportFormat.AUTO)."""
-        if path.endswith(".py") and is_notebook(content):
-            self.write_notebook(path.removesuffix(".py"), content, overwrite)
-        elif path.endswith(".sql") and is_notebook(content, SQL_HEADER):
-            self._write(path.removesuffix(".sql"), self._location(path), content, overwrite)
+        """A notebook, without its extension, where source code has the header; else a file (ImportFormat.AUTO)."""
+        suffix = PurePosixPath(path).suffix
+        if suffix in _LANGUAGES and is_notebook(content, _LANGUAGES[suffix][1]):
+            self._write(path.removesuffix(suffix), self._location(path), content, overwrite)
         else:
             self.write_file(path, content, overwrite)
 
@@ -158,11 +168,31 @@ class Tree:
             raise ResourceDoesNotExist(f"The parent folder ({PurePosixPath(path).parent}) does not exist.")
         if target.is_dir() or self._location(_plain(path)).is_dir() or (target.exists() and not overwrite):
             raise ResourceAlreadyExists(f"Path ({path}) already exists.")
+        replaced = self._replaced(path, target, content, overwrite)
         drafts = self.root.with_name("imports")
         drafts.mkdir(exist_ok=True)
         draft = drafts / str(uuid.uuid4())
         draft.write_bytes(content)
         os.replace(draft, target)
+        for other in replaced:
+            other.unlink(missing_ok=True)
+
+    def _replaced(self, path: str, target: Path, content: bytes, overwrite: bool) -> list[Path]:
+        """Notebooks of other languages at the path that the new object has. Raises ResourceAlreadyExists.
+
+        A notebook replaces one of another language where it may overwrite, a file never.
+        """
+        as_notebook = target.suffix in _LANGUAGES and is_notebook(content, _LANGUAGES[target.suffix][1])
+        file = "/" + target.relative_to(self.root).as_posix()
+        name = file.removesuffix(target.suffix) if as_notebook else file
+        others = [self._location(name, suffix) for suffix in _LANGUAGES]
+        others = [other for other in others if other != target and _is_notebook_file(other)]
+        plain = self._location(name)
+        if as_notebook and plain.is_file() and not _is_notebook_file(plain):
+            raise ResourceAlreadyExists(f"Path ({path}) already exists as a file.")
+        if others and not (as_notebook and overwrite):
+            raise ResourceAlreadyExists(f"Path ({path}) already exists as a notebook.")
+        return others
 
     def _existing(self, path: str) -> Path:
         for candidate in self._candidates(path):
