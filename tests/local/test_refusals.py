@@ -57,8 +57,9 @@ def test_settings_that_are_not_followed_are_refused_in_these_words(http: httpx.C
         call, body = entry.example
         method, path = {
             "PATCH": ("PATCH", "/api/2.1/unity-catalog/catalogs/main"),
+            "POST": ("POST", "/api/2.1/unity-catalog/catalogs"),
             "PUT permissions": ("PUT", "/api/2.0/permissions/clusters/1"),
         }.get(call, ("POST", f"/api/2.2/jobs/{call}"))
-        answer = http.request(method, path, json=body)
+        answer = http.request(method, path, json={"name": "new", **body} if call == "POST" else body)
         assert 400 <= answer.status_code < 500, (entry.name, answer.text)
         assert entry.words in answer.json()["message"], entry.name

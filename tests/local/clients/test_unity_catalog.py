@@ -124,15 +124,38 @@ def test_all_privileges_removed_are_all_that_a_principal_has(ops: Any, add: list
 
     for securable, name in (("catalog", "main"), ("schema", "main.silver"), ("table", NAME)):
         for principal in ("bob", "ann"):
-            given = [Privilege.MODIFY, Privilege.USE_SCHEMA, Privilege.ALL_PRIVILEGES]
+            given = [Privilege.MODIFY, Privilege.APPLY_TAG, Privilege.ALL_PRIVILEGES]
             ops.grants.update(securable, name, changes=[PermissionsChange(principal=principal, add=given)])
         change = PermissionsChange(
             principal="bob", remove=[Privilege.ALL_PRIVILEGES], add=[Privilege(one) for one in add]
         )
         after = granted(ops.grants.update(securable, name, changes=[change]))
         assert after.get("bob", set()) == set(add)
-        assert after["ann"] == {"MODIFY", "USE_SCHEMA", "ALL_PRIVILEGES"}
+        assert after["ann"] == {"MODIFY", "APPLY_TAG", "ALL_PRIVILEGES"}
         assert granted(ops.grants.get(securable, name)) == after
+
+
+@pytest.mark.parametrize(
+    ("securable", "name", "privilege"),
+    [
+        ("volume", "main.silver.v", "SELECT"),
+        ("volume", "main.silver.v", "USE_SCHEMA"),
+        ("table", NAME, "READ_VOLUME"),
+        ("table", NAME, "CREATE_TABLE"),
+        ("schema", "main.silver", "USE_CATALOG"),
+    ],
+)
+def test_a_privilege_that_its_object_cannot_give_is_refused(
+    ops: Any, securable: str, name: str, privilege: str
+) -> None:
+    from databricks.sdk.errors import BadRequest
+    from databricks.sdk.service.catalog import PermissionsChange, Privilege, VolumeType
+
+    ops.volumes.create("main", "silver", "v", VolumeType.MANAGED)
+    change = PermissionsChange(principal="bob", add=[Privilege.MANAGE, Privilege(privilege)])
+    with pytest.raises(BadRequest, match=f"Privilege {privilege} is not applicable to this entity"):
+        ops.grants.update(securable, name, changes=[change])
+    assert granted(ops.grants.get(securable, name)) == {}
 
 
 def test_catalogs_schemas_and_volumes_are_changed(ops: Any) -> None:

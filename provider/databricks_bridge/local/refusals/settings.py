@@ -124,5 +124,28 @@ REFUSALS = refusals(
                 ("enable_predictive_optimization", "DISABLE"),
             )
         },
+        **{
+            f"Unity Catalog: {name} of what is new": (
+                f"{HERE} has managed catalogs of its own: {why} ({name})",
+                "SDK",
+                body,
+            )
+            for name, why, body in (
+                ("connection_name", "it reads no other database", ("POST", {"connection_name": "postgres"})),
+                ("options", "it reads no other database", ("POST", {"options": {"database": "db"}})),
+                ("provider_name", "a shared one is made by the lab file", ("POST", {"provider_name": "acme"})),
+                ("share_name", "a shared one is made by the lab file", ("POST", {"share_name": "flights"})),
+                (
+                    "managed_encryption_settings",
+                    "it encrypts nothing",
+                    ("POST", {"managed_encryption_settings": {"azure_key_vault_key_id": "k"}}),
+                ),
+                (
+                    "custom_max_retention_hours",
+                    "it keeps what VACUUM leaves",
+                    ("POST", {"custom_max_retention_hours": 24}),
+                ),
+            )
+        },
     },
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from databricks_bridge.local.ports import Workspace
+from databricks_bridge.local.refusals import Area, words
 from databricks_bridge.local.server import unity_catalog_names as names
 from databricks_bridge.local.server.errors import FeatureDisabled, InvalidParameterValue, InvalidState
 from databricks_bridge.local.server.requests import Arguments
@@ -17,6 +18,14 @@ from databricks_bridge.local.server.unity_catalog_errors import (
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 _MANAGED, _SHARED, _SYSTEM = "MANAGED_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"
+_NOT_FOLLOWED = (
+    "connection_name",
+    "options",
+    "provider_name",
+    "share_name",
+    "managed_encryption_settings",
+    "custom_max_retention_hours",
+)
 Body = dict[str, Any]
 
 
@@ -58,6 +67,10 @@ def create_catalog(workspace: Workspace, given: Arguments) -> Body:
 
 
 def _refuse_storage(given: Arguments) -> None:
+    """What would be kept and not followed: a place of its own, a foreign or shared catalog, encryption, retention."""
+    for name in _NOT_FOLLOWED:
+        if given.values.get(name):
+            raise FeatureDisabled(words(Area.SETTING, f"Unity Catalog: {name} of what is new"))
     if given.text("storage_root") is not None:
         raise FeatureDisabled(
             "storage_root: the local workspace, which is not Databricks, keeps what is managed in its own folder; leave it out"

@@ -41,6 +41,13 @@ USER_PRIVILEGES = (
     "EXTERNAL_USE_SCHEMA",
 )
 _KNOWN = frozenset((*USER_PRIVILEGES, "ALL_PRIVILEGES", "BROWSE", "MANAGE", "APPLY_TAG", "REFRESH", "CREATE_FUNCTION"))
+_OF_CONTAINERS = frozenset(name for name in _KNOWN if name.startswith(("USE_", "CREATE_"))) | {"EXTERNAL_USE_SCHEMA"}
+_UNFIT = {
+    "schema": frozenset({"USE_CATALOG", "CREATE_SCHEMA"}),
+    "table": _OF_CONTAINERS | {"READ_VOLUME", "WRITE_VOLUME", "EXECUTE"},
+    "volume": _OF_CONTAINERS | {"SELECT", "MODIFY", "EXECUTE", "REFRESH"},
+}
+"""What cannot be granted on each kind, since nothing that it holds could have it."""
 _TO_READ = {"table": "SELECT", "volume": "READ_VOLUME"}
 Body = dict[str, Any]
 Grants = dict[str, dict[str, list[str]]]
@@ -129,6 +136,10 @@ def _update(workspace: Workspace, given: Arguments, kind: str, name: str) -> Bod
                 raise InvalidParameterValue("Missing required field: principal")
             if unknown := sorted({*add, *remove} - _KNOWN):
                 raise InvalidParameterValue(f"Privilege {', '.join(unknown)} is not applicable to this entity.")
+            if unfit := sorted({*add} & _UNFIT.get(kind, frozenset())):
+                raise InvalidParameterValue(
+                    f"Privilege {', '.join(unfit)} is not applicable to this entity [{name}:{kind.upper()}]."
+                )
             gone = _KNOWN if "ALL_PRIVILEGES" in remove else {*remove}
             kept = [privilege for privilege in there.get(principal, []) if privilege not in gone]
             there[principal] = kept + [privilege for privilege in add if privilege not in kept]
