@@ -99,6 +99,37 @@ def test_a_target_is_merged_into_the_job_above_it(tmp_path: Path) -> None:
     assert gold["tasks"][1]["depends_on"] == [{"task_key": "one"}]
 
 
+def test_an_unknown_key_is_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The CLI does so too. It may hold a template for jobs, with variables that this target does not have."""
+    read = bundle(
+        tmp_path,
+        databricks_yml="""
+        bundle: {name: b}
+        job-config: {a: &a {name: "of ${var.nobody}"}, b: &b {max_concurrent_runs: 3}}
+        resources: {jobs: {one: {<<: *b, tasks: [{task_key: t, notebook_task: {notebook_path: src/nb.py}}]}}}
+        targets: {dev: {sincludes: [x], resources: {}}}
+        """,
+    )
+    assert read.jobs["one"]["max_concurrent_runs"] == 3
+    assert [record.getMessage().partition("databricks.yml:")[2] for record in caplog.records] == [
+        "3: job-config is no key of a bundle and is left out",
+        "5: sincludes is no key of a bundle and is left out",
+    ]
+
+
+def test_a_variable_that_a_used_template_lacks_is_still_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="the bundle declares no such variable"):
+        bundle(
+            tmp_path,
+            databricks_yml="""
+            bundle: {name: b}
+            job-config: {a: &a {name: "of ${var.nobody}"}}
+            resources: {jobs: {one: {<<: *a, tasks: [{task_key: t, notebook_task: {notebook_path: src/nb.py}}]}}}
+            targets: {dev: {}}
+            """,
+        )
+
+
 def test_anchors_and_merge_keys_are_carried_out(tmp_path: Path) -> None:
     read = bundle(
         tmp_path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +21,11 @@ USER = "local-workspace"
 SHORT_NAME = re.sub(r"[^\w]", "_", USER)
 _OVERRIDES = ("bundle", "workspace", "resources", "sync", "permissions", "presets")
 _REFUSED = ("artifacts", "python", "experimental", "scripts", "git", "cluster_id", "compute_id", "environments")
+_FOLLOWED = {*_OVERRIDES, "include", "run_as", "targets", "variables"}
+_OF_A_TARGET = {*_OVERRIDES, "run_as", "variables", "mode", "default"}
 _GLOB = re.compile(r"[*?\[]")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,12 @@ def read_target(
     :raises FileError: for what cannot be, and for what only the CLI can do, by file, line and key.
     """
     root = _included(read_values(file))
-    _check_keys(root)
+    root = _checked(root, _FOLLOWED)
     targets = root.get("targets")
     known = dict(targets.fields()) if targets is not None else {"default": root.like({})}
     if name not in known:
         raise wrong(f"{file} has no target {name!r}; it has {', '.join(sorted(known)) or 'none'}")
-    target = known[name]
-    _check_keys(target)
+    target = _checked(known[name], _OF_A_TARGET)
     root = _overridden(root, target, variables)
     root = _with_workspace(root, name)
 
@@ -103,13 +107,21 @@ def _no_resource_twice(root: Value, part: Value) -> None:
                 raise entry.error(f"is there already, in {other.file}:{other.line}")
 
 
-def _check_keys(value: Value) -> None:
-    """A key that the CLI does not know holds what other places refer to by an anchor; the CLI leaves it out too."""
+def _checked(value: Value, followed: set[str]) -> Value:
+    """What of it is followed. A key that the CLI does not know is left out with a warning, as the CLI does it.
+
+    Such a key often holds what other places refer to by an anchor, so nothing in it has to be complete.
+    """
+    kept = {}
     for key, entry in value.fields().items():
         if key in _REFUSED:
-            if not any(inner.data not in (None, "", []) for inner in _meaningful(key, entry)):
-                continue
-            raise entry.error(words(Area.BUNDLE, key))
+            if any(inner.data not in (None, "", []) for inner in _meaningful(key, entry)):
+                raise entry.error(words(Area.BUNDLE, key))
+        elif key in followed:
+            kept[key] = entry
+        else:
+            log.warning("%s:%s: %s is no key of a bundle and is left out", entry.file, entry.line, key)
+    return value.like(kept)
 
 
 def _meaningful(key: str, entry: Value) -> list[Value]:
