@@ -44,6 +44,18 @@ async def test_a_poll_that_finds_nothing_is_one_read(folder: Folder, open_log: O
     assert await looked(log, asked, 3) == (3, {"GET": 0, "LIST": 1, "HEAD": 0})
 
 
+async def test_polls_that_find_nothing_answer_with_one_object(folder: Folder, open_log: Open, clock: Clock) -> None:
+    folder.commits(0, 3)
+    log, _ = open_log(folder.root)
+    first = await log.latest(3)
+    clock.pass_(seconds=30)
+    assert await log.latest(3) is first
+    other = await log.latest(2)
+    assert other is not None
+    assert (other.version, other.data_version) == (3, 3), "who knows less is told more"
+    assert await log.latest(3) == first
+
+
 async def test_a_commit_is_read_once_and_a_listing_follows(folder: Folder, open_log: Open, clock: Clock) -> None:
     folder.commits(0, 3)
     log, asked = open_log(folder.root)
