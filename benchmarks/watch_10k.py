@@ -49,7 +49,7 @@ def measure() -> list[Figure]:
     )
     return [
         Figure("cores", cores, most=0.5),
-        Figure("MB over an empty triggerer", memory, most=60),
+        Figure("MB over an empty triggerer", memory, most=55),
         Figure("s beyond one poll, p99", max(0.0, late - POLL_SECONDS), most=1),
         Figure("commits never told", COMMITS - len(delays), most=0),
     ]
