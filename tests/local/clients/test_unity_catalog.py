@@ -158,6 +158,41 @@ def test_a_privilege_that_its_object_cannot_give_is_refused(
     assert granted(ops.grants.get(securable, name)) == {}
 
 
+@pytest.mark.parametrize("deleted", ["catalog", "schema", "volume", "table"])
+def test_what_is_made_again_has_no_grants_of_what_was_deleted(ops: Any, deployment: Deployment, deleted: str) -> None:
+    from databricks.sdk.service.catalog import PermissionsChange, Privilege, VolumeType
+
+    ops.schemas.create("silver2", "main")
+    things = {"catalog": "main", "schema": "main.silver", "volume": "main.silver.v", "table": NAME}
+    ops.volumes.create("main", "silver", "v", VolumeType.MANAGED)
+    for kind, name in (*things.items(), ("schema", "main.silver2")):
+        ops.grants.update(kind, name, changes=[PermissionsChange(principal="bob", add=[Privilege.MANAGE])])
+    if deleted == "catalog":
+        ops.catalogs.delete("main", force=True)
+        ops.catalogs.create("main")
+        ops.schemas.create("silver", "main")
+    elif deleted == "schema":
+        ops.schemas.delete("main.silver", force=True)
+        ops.schemas.create("silver", "main")
+    elif deleted == "volume":
+        ops.volumes.delete("main.silver.v")
+    else:
+        ops.tables.delete(NAME)
+    if deleted != "table":
+        ops.volumes.create("main", "silver", "v", VolumeType.MANAGED)
+    kept = {kind for kind, name in things.items() if kind != "table" and granted(ops.grants.get(kind, name))}
+    above = {"catalog": set(), "schema": {"catalog"}, "volume": {"catalog", "schema"}}
+    assert kept == above.get(deleted, {"catalog", "schema", "volume"})
+    if deleted == "schema":
+        assert granted(ops.grants.get("schema", "main.silver2")) == {"bob": {"MANAGE"}}
+    if deleted in ("schema", "table"):
+        from deltalake import write_deltalake
+        from pyarrow import table
+
+        write_deltalake(str(deployment.layout.table_path("shared", NAME)), table({"n": [1]}))
+        assert granted(ops.grants.get("table", NAME)) == {}
+
+
 def test_catalogs_schemas_and_volumes_are_changed(ops: Any) -> None:
     from databricks.sdk.service.catalog import VolumeType
 

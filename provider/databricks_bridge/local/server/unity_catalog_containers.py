@@ -15,6 +15,7 @@ from databricks_bridge.local.server.unity_catalog_errors import (
     SchemaAlreadyExists,
     VolumeAlreadyExists,
 )
+from databricks_bridge.local.server.unity_catalog_grants import forget
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 
 _MANAGED, _SHARED, _SYSTEM = "MANAGED_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"
@@ -93,6 +94,7 @@ def delete_catalog(workspace: Workspace, given: Arguments, name: str) -> Body:
     for schema in schemas:
         _remove_schema(workspace, schema)
     names.remove_tree(folder)
+    forget(workspace, "catalog", catalog)
     return {}
 
 
@@ -153,6 +155,7 @@ def delete_schema(workspace: Workspace, given: Arguments, name: str) -> Body:
     if not given.boolean("force") and (content := _content(workspace, folder)):
         raise InvalidState(f"Schema '{catalog}.{schema}' is not empty; it has {', '.join(content)}. Use force.")
     _remove_schema(workspace, folder)
+    forget(workspace, "schema", f"{catalog}.{schema}")
     return {}
 
 
@@ -224,6 +227,7 @@ def delete_volume(workspace: Workspace, given: Arguments, name: str) -> Body:
     folder = names.existing_volume(workspace, *names.parts_of(name, 3))
     names.remove_tree(folder)
     names.volume_card(folder).unlink(missing_ok=True)
+    forget(workspace, "volume", name)
     return {}
 
 

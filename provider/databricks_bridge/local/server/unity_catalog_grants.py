@@ -93,6 +93,17 @@ def missing_privilege(workspace: Workspace, kind: str, full_name: str, principal
     return None
 
 
+def forget(workspace: Workspace, kind: str, full_name: str) -> None:
+    """What was granted on something that is deleted, and on all below it: who makes it again has made another one."""
+    name = full_name.lower()
+    with workspace.store.transaction():
+        granted = _granted(workspace)
+        below = () if kind in ("table", "volume") else tuple(f"{one} {name}." for one in KINDS)
+        left = {key: held for key, held in granted.items() if key != f"{kind} {name}" and not key.startswith(below)}
+        if left != granted:
+            _keep(_file(workspace), left)
+
+
 def _endpoint(workspace: Workspace, call: Call, name_of_call: str) -> Callable[[Request, str, str], Any]:
     async def endpoint(request: Request, kind: str, name: str) -> JSONResponse:
         given = await read(request, name_of_call)

@@ -14,7 +14,7 @@ from databricks_bridge.local.server.errors import InvalidParameterValue
 from databricks_bridge.local.server.requests import Arguments
 from databricks_bridge.local.server.unity_catalog_columns import columns
 from databricks_bridge.local.server.unity_catalog_errors import TableDoesNotExist
-from databricks_bridge.local.server.unity_catalog_grants import require_select
+from databricks_bridge.local.server.unity_catalog_grants import forget, require_select
 from databricks_bridge.local.server.unity_catalog_owners import explicit_owner
 from databricks_bridge.local.sql.system_schema import SYSTEM_CATALOG
 from databricks_bridge.local.triggers.commits import (
@@ -73,6 +73,7 @@ def delete_table(workspace: Workspace, given: Arguments, name: str) -> Body:
         names.remove_tree(table)
     else:
         view_file(table).unlink()
+    forget(workspace, "table", name)
     return {}
 
 
