@@ -181,7 +181,7 @@ def test_what_is_made_again_has_no_grants_of_what_was_deleted(ops: Any, deployme
     if deleted != "table":
         ops.volumes.create("main", "silver", "v", VolumeType.MANAGED)
     kept = {kind for kind, name in things.items() if kind != "table" and granted(ops.grants.get(kind, name))}
-    above = {"catalog": set(), "schema": {"catalog"}, "volume": {"catalog", "schema"}}
+    above: dict[str, set[str]] = {"catalog": set(), "schema": {"catalog"}, "volume": {"catalog", "schema"}}
     assert kept == above.get(deleted, {"catalog", "schema", "volume"})
     if deleted == "schema":
         assert granted(ops.grants.get("schema", "main.silver2")) == {"bob": {"MANAGE"}}
