@@ -16,6 +16,10 @@ workspace. What is ours: when a process acts, when a run ends and how, what the 
 * Runs: fail, are skipped, find the reader behind, succeed without having done their work (where there is a
   postcondition), are repaired by a person. A person repairs the run of the open claim, while no process has seen it fail:
   a repair that begins when the next generation is on its way cannot be prevented.
+  It is not shown by the workspace, within less than five minutes of a schedule: by `runs/get`, or by one listing. A person
+  deletes a run that failed before its consumer could note it: then its token is refused.
+* Airflow: a try is lost after its commit, before a word of it. The next try of that task must end with that commit (with
+  compare-and-set: without, the racer's record may not have it).
 * The world: data commits, OPTIMIZE commits, runs of the same job that a person or a trigger started.
 
 In the first phase of a schedule all of this happens, and nothing may be wrong. In the second nothing more goes wrong, and
@@ -41,6 +45,7 @@ OTHER_ACTS = "other acts first"
 WORLD = ("data commit", "OPTIMIZE commit", "foreign run")
 ENDS = ("run fails", "reader behind", "run hollow")
 REPAIRED, SKIPPED = "run repaired", "run skipped"
+NOT_SHOWN, TRY_LOST, RUN_DELETED = "run not shown", "try lost", "run deleted"
 KEEP_FAILS, KEEP_ANSWER_LOST = "keep fails", "keep answer lost"
 
 FAULTS = (
@@ -55,6 +60,9 @@ FAULTS = (
     *ENDS,
     SKIPPED,
     REPAIRED,
+    NOT_SHOWN,
+    TRY_LOST,
+    RUN_DELETED,
 )
 Cell = tuple[str, str]
 
@@ -85,6 +93,9 @@ _RULES = {
     REPAIRED: Rule(
         ("read", "get", IDLE), "counted", "elsewhere a process has seen the run fail, or another one has begun it"
     ),
+    NOT_SHOWN: Rule(("find", "get", "await"), "impossible", "the other steps ask for no run"),
+    TRY_LOST: Rule(("write",), "impossible", "a try is lost after its commit, which is a write"),
+    RUN_DELETED: Rule((IDLE,), "impossible", "whoever lives would have noted the run"),
     **dict.fromkeys(WORLD, Rule((*STEPS, IDLE), "impossible", "")),
 }
 _EVERYWHERE = Rule(STEPS, "impossible", "it takes a process that lives")

@@ -143,17 +143,45 @@ async def _step(schedule: Schedule, process: Process) -> None:
     if process.step in ("get", "await") and _aims_at_nobody(schedule):
         await _die(schedule, process, "death before")
         return
+    if await _unnoted(schedule, process):
+        return
     here = [one for one in schedule.targets if one[1] == process.step and one[0] not in model.ENDS]
-    if here:
+    here = [one for one in here if _is_there(schedule, process, one[0])]
+    if process.commits and ((model.TRY_LOST, "write") in here or rng.random() < RANDOM_FAULT):
+        fault = model.TRY_LOST
+    elif here:
         fault = rng.choice(sorted(set(here)))[0]
     elif rng.random() < RANDOM_FAULT:
-        fault = rng.choice([one for one in model.FAULTS if process.step in model.rule_of(one).demanded])
+        possible = [one for one in model.FAULTS if process.step in model.rule_of(one).demanded]
+        fault = rng.choice([one for one in possible if _is_there(schedule, process, one)])
+    elif (model.NOT_SHOWN, "find") in schedule.targets and process.step == "get" and schedule.may_hide():
+        fault = model.NOT_SHOWN
     else:
         await schedule.step(process)
         return
     await _strike(schedule, process, fault)
     if schedule.met[fault, process.step] and (fault, process.step) in schedule.targets:
         schedule.targets.remove((fault, process.step))
+
+
+def _is_there(schedule: Schedule, process: Process, fault: str) -> bool:
+    """Whether that fault can strike here at all: a run is hidden for some minutes only, and only a commit is lost after it."""
+    if fault == model.NOT_SHOWN:
+        return schedule.may_hide()
+    return fault != model.TRY_LOST or process.commits
+
+
+async def _unnoted(schedule: Schedule, process: Process) -> bool:
+    """Die before the run is noted, where that run is to fail and to be deleted."""
+    if (model.RUN_DELETED, IDLE) not in schedule.targets or not process.notes or len(schedule.alive) > 1:
+        return False
+    ours = schedule.at_work(foreign=False)
+    await _die(schedule, process, "death before")
+    if ours:
+        await schedule.end_ours(ours[0], "run fails")
+    if await schedule.delete_unnoted():
+        schedule.targets.remove((model.RUN_DELETED, IDLE))
+    return True
 
 
 def _aims_at_nobody(schedule: Schedule) -> bool:
@@ -203,7 +231,11 @@ async def _strike(schedule: Schedule, process: Process, fault: str) -> None:
         await schedule.step(process)
     elif fault == "death before":
         await _die(schedule, process, fault)
-    elif fault == "death after":
+    elif fault == model.NOT_SHOWN:
+        schedule.hidden_at = schedule.hidden_at or schedule.lab.clock.seconds
+        process.harms = [fault]
+        await schedule.step(process)
+    elif fault in ("death after", model.TRY_LOST):
         process.die_after = True
         await schedule.step(process)
     elif fault == "death amid":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +12,13 @@ from databricks_bridge.core import acts
 from databricks_bridge.core.claims import Plan
 from databricks_bridge.core.errors import BridgeError
 from databricks_bridge.core.outcomes import Ending
+from databricks_bridge.core.positions import Range
 from databricks_bridge.core.record import Claim
 from databricks_bridge.feeds.driver import Driver
 from databricks_bridge.feeds.look import Looker
 from databricks_bridge.workspace.client import Workspace
 from faults.keeps import Keep, failed
-from faults.model import KEEP_ANSWER_LOST, KEEP_FAILS
+from faults.model import KEEP_ANSWER_LOST, KEEP_FAILS, TRY_LOST
 
 STUCK_SECONDS = 60.0
 STEP_OF = {
@@ -67,7 +68,8 @@ class Process:
     """A consumer's process. `step` is the act that it stands before, or `amid` of which it stands.
 
     `harms` are the faults that will strike its next requests, after `harm_after` unharmed ones; `keep_fault` its next
-    call of the keep. `struck` is whether any fault struck it, which excuses an error.
+    call of the keep. `commits` and `notes`: it stands before the write of a commit, or of the id of its run. `committed` is what
+    it wrote, `finish` what it told. `struck` is whether any fault struck it, which excuses an error.
     """
 
     given: Surroundings
@@ -81,6 +83,10 @@ class Process:
     die_after: bool = False
     struck: bool = False
     dying: bool = False
+    commits: bool = False
+    notes: bool = False
+    committed: tuple[int | None, str] | None = None
+    finish: tuple[int | None, str] | None = None
     saw_failed: set[int] = field(default_factory=set)
     ended: str = ""
     error: BaseException | None = None
@@ -196,6 +202,8 @@ class Process:
             )
             driver.process = self
             done = await driver.drive()
+            if isinstance(done, acts.Finish):
+                self.finish = done.run_id, words_of(done.ranges)
             return type(done).__name__
 
     async def _prove(self, claim: Claim, run_id: int) -> acts.Proved:
@@ -209,15 +217,33 @@ class Stepwise(Driver):
 
     async def _do(self, act: acts.Act) -> acts.Observation:
         process, step = self.process, STEP_OF[type(act)]
+        process.commits, process.notes = _what_it_writes(act)
         await process.gate(step)
         observation = await super()._do(act)
         process.harms, process.harm_after, process.keep_fault = [], 0, None
+        if process.commits and isinstance(observation, acts.RecordWritten) and isinstance(act, acts.WriteRecord):
+            last = act.record.commits[-1]
+            process.committed = last.run_id, words_of(last.ranges)
         if process.die_after:
-            process.given.met("death after", step)
+            process.given.met(TRY_LOST if process.committed else "death after", step)
             raise Death
         if isinstance(observation, acts.RunSeen) and observation.outcome.ending is Ending.FAILED:
             process.saw_failed.add(observation.run_id)
         return observation
+
+
+def _what_it_writes(act: acts.Act) -> tuple[bool, bool]:
+    """Whether it is the commit of a claim's run, and whether it is the id of that run."""
+    if not isinstance(act, acts.WriteRecord):
+        return False, False
+    what = act.record.history[-1].what
+    return what.startswith("committed") and act.record.claim is None, what.startswith("run ") and what.endswith(
+        "started"
+    )
+
+
+def words_of(ranges: Iterable[Range]) -> str:
+    return ", ".join(str(one) for one in ranges if not one.empty)
 
 
 def parameters_of(run: dict[str, Any]) -> dict[str, str]:

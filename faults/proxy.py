@@ -11,9 +11,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from faults.model import NOT_SHOWN
+
 ADDRESS = "127.0.0.1"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_WORDS = {401: "Unauthorized", 429: "Too Many Requests", 500: "Internal Server Error", 503: "Service Unavailable"}
+_RUN = re.compile(rb"^GET .*/runs/get\?(?:.*&)?run_id=(\d+)")
+_WORDS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
 _REFUSALS = {
     "429": (429, "REQUEST_LIMIT_EXCEEDED", "Too many requests"),
     "500": (500, "INTERNAL_ERROR", "An internal error occurred"),
@@ -47,6 +56,10 @@ class Proxy:
                 if fault == "reset":
                     _reset(writer)
                     return
+                if fault == NOT_SHOWN and (run := _RUN.search(line)):
+                    writer.write(_answer(400, "INVALID_PARAMETER_VALUE", f"Run {run[1].decode()} does not exist."))
+                    await writer.drain()
+                    continue
                 if fault in _REFUSALS:
                     writer.write(self._refusal(fault))
                     await writer.drain()
@@ -63,7 +76,7 @@ class Proxy:
                     writer.write(answer[: answer.index(b"\r\n\r\n") + 5])
                     await writer.drain()
                     return
-                writer.write(answer)
+                writer.write(_without_runs(answer) if fault == NOT_SHOWN and b"/runs/list?" in line else answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -73,10 +86,20 @@ class Proxy:
 
     def _refusal(self, fault: str) -> bytes:
         status, code, message = _REFUSALS[fault]
-        body = json.dumps({"error_code": code, "message": message}).encode()
-        pause = f"retry-after: {self.retry_after()}\r\n" if status == 429 else ""
-        head = f"HTTP/1.1 {status} {_WORDS[status]}\r\ncontent-type: application/json\r\n{pause}content-length: {len(body)}\r\n\r\n"
-        return head.encode() + body
+        return _answer(status, code, message, f"retry-after: {self.retry_after()}\r\n" if status == 429 else "")
+
+
+def _answer(status: int, code: str, message: str, more: str = "") -> bytes:
+    body = json.dumps({"error_code": code, "message": message}).encode()
+    head = f"HTTP/1.1 {status} {_WORDS[status]}\r\ncontent-type: application/json\r\n{more}content-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def _without_runs(answer: bytes) -> bytes:
+    """A run list in which no run is shown, with the head of the one that came."""
+    head, _, _ = answer.partition(b"\r\n\r\n")
+    body = b'{"runs": [], "has_more": false}'
+    return _LENGTH.sub(b"\r\ncontent-length: %d" % len(body), head + b"\r\n\r\n") + body
 
 
 async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:

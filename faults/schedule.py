@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from databricks_bridge.core.policy import Policy
 from databricks_bridge.core.record import Target
 from databricks_bridge.core.sources import DeltaTable
 from databricks_bridge.core.subscription import SubscriptionSpec
+from databricks_bridge.core.task_try import TaskTry
 from faults import model
 from faults.checker import Evidence, Verdict, judge, newest_data
 from faults.keeps import Keep, ObjectKeep, UpsertKeep
@@ -29,6 +30,7 @@ MOVES = (45, 80)
 MOST_MOVES = 900
 """The second phase must be over by then."""
 DAY = 86_400.0
+HIDDEN_SECONDS = 200.0
 EXCUSED = {"Finish", "death", "RunFailed", "ClaimBlocked", "killed"}
 WHEN_STRUCK = {"Unavailable", "Throttled", "LedgerError"}
 
@@ -62,7 +64,7 @@ def options_of(rng: random.Random, number: int) -> Options:
     steps = {step for _, step in targets}
     searches = "find" in steps or rng.random() < 0.1
     return Options(
-        upsert=rng.random() < 0.5,
+        upsert=rng.random() < 0.5 and model.TRY_LOST not in {one for one, _ in targets},
         wait="pause" in steps or rng.random() < 0.2,
         postcondition="prove" in steps or any(one == "run hollow" for one, _ in targets) or rng.random() < 0.3,
         tables=2 if rng.random() < 0.2 else 1,
@@ -103,6 +105,9 @@ class Schedule:
     calm: bool = False
     late: bool = False
     may_repair: int = 0
+    hidden_at: float | None = None
+    tasks: list[TaskTry] = field(default_factory=lambda: [TaskTry("dag", f"w{at}-0", "consume") for at in range(2)])
+    untold: list[tuple[int | None, str] | None] = field(default_factory=lambda: [None, None])
     verdict: Verdict = field(default_factory=Verdict)
     diary: list[str] = field(default_factory=list)
 
@@ -161,7 +166,7 @@ class Schedule:
             lab.proxy.host,
             lambda: lab.deployment.token(WORKSPACE),
             self.keep,
-            self.plan,
+            replace(self.plan, task=self.tasks[at]),
             self.count,
             self.rng.random,
             lambda run_id: run_id not in self.hollow,
@@ -190,12 +195,48 @@ class Schedule:
         await self.lab.settled()
         if process.alive:
             return
-        self.note(f"P{process.worker} ends: {process.ended} {process.error or ''}")
+        why = str(process.error or "").replace(self.lab.proxy.host, "HOST")  # whose port is another each time
+        self.note(f"P{process.worker} ends: {process.ended} {why}")
+        self.told(process)
         # All clients of a workspace pause together after a 429, and here they live in one process.
         paused = process.ended == "Throttled" and any(fault == "429" for fault, _ in self.met)
         excused = process.ended in EXCUSED or paused or (process.struck and process.ended in WHEN_STRUCK)
         if not excused:
             self.verdict.add("errors", f"P{process.worker} ended with {process.ended}: {process.error}")
+
+    def told(self, process: Process) -> None:
+        """The task of the process has ended, or this try of it was lost. What it committed it has to tell, in whichever try."""
+        at, task = process.worker, self.tasks[process.worker]
+        if self.untold[at] and process.committed and not self.options.upsert:
+            self.verdict.add("lost", f"{task} committed {process.committed}, and had not told {self.untold[at]}")
+        self.untold[at] = process.committed or self.untold[at]
+        if process.finish is None:
+            self.tasks[at] = replace(task, number=task.number + 1)
+            return
+        due, self.untold[at] = self.untold[at], None
+        if due is not None and due != process.finish and not self.options.upsert:
+            self.verdict.add("lost", f"{task} committed {due}, and told {process.finish}")
+        self.tasks[at] = replace(task, run_id=f"w{at}-{int(task.run_id.split('-')[1]) + 1}", number=1)
+
+    def may_hide(self) -> bool:
+        """Whether a run may be not shown now: within one stretch that is shorter than the minutes that are waited."""
+        return self.hidden_at is None or self.lab.clock.seconds - self.hidden_at < HIDDEN_SECONDS
+
+    async def delete_unnoted(self) -> bool:
+        """A person deletes the run of the open claim, which failed before anybody could note it."""
+        claim = (self.keep.stored() or {}).get("claim")
+        if self.alive or not claim or claim["run_id"] is not None:
+            return False
+        for run in await self.lab.runs(self.job_id, set()):
+            if parameters_of(run).get("bridge_token") == claim["token"] and run["run_id"] not in self.foreign:
+                if run["state"].get("result_state") != "FAILED":
+                    return False
+                await self.lab.ask("2.2/jobs/runs/delete", {"run_id": run["run_id"]})
+                self.hollow.add(run["run_id"])  # what the postcondition says of it
+                self.note(f"run {run['run_id']} is deleted")
+                self.count(model.RUN_DELETED, IDLE)
+                return True
+        return False
 
     async def commit(self, kind: str) -> None:
         alias = self.rng.choice(sorted(self.tables))

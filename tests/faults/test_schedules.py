@@ -22,7 +22,7 @@ from faults.run import play_all, story_lines, thin
 
 SEED = 1
 SMOKE = (0, 1, 3, 4)
-RACE, RESUMED = 33, 19
+RACE, RESUMED, TRY_LOST = 33, 19, 25
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -102,3 +102,14 @@ async def test_a_broken_token_is_reported(
     found = await play_all(SEED, [one], tmp_path)
     assert found.verdict.twice
     assert f"SEED={SEED} ONLY={one}" in "".join(story_lines(SEED, found))
+
+
+async def test_a_try_after_a_commit_that_finds_nothing_new_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("untold_commit", "commit_of"):
+        monkeypatch.setattr(f"databricks_bridge.core.protocol.opening.{name}", lambda record, task: None)
+    found = await play_all(SEED, [TRY_LOST], tmp_path)
+    assert found.met["try lost", "write"]
+    assert "committed" in "".join(found.verdict.lines)
+    assert found.verdict.lost
