@@ -7,6 +7,8 @@ from dataclasses import dataclass
 PROCESSES = ("task", "worker", "triggerer", "scheduler", "workspace")
 STEPS = ("look", "claim", "run", "noted", "wait", "prove", "commit", "end")
 """The consumer stands before this step when the process dies; before `end` it has committed and not yet said so."""
+AROUND, AROUND_STEPS = "around", ("claim", "work", "commit", "end")
+"""Around external work it is a task that dies: the one that claims, the work itself, or the one that commits."""
 RUN_IS_OVER = ("prove", "commit", "end")
 
 
@@ -27,7 +29,19 @@ class Cell:
 
     @property
     def deferrable(self) -> bool:
-        return self.process not in ("task", "worker")
+        return self.process not in ("task", "worker", AROUND)
+
+    @property
+    def around(self) -> bool:
+        """Whether the work is no Databricks job."""
+        return self.process == AROUND
+
+    @property
+    def task(self) -> str:
+        """The task that dies, or is under way when another process does."""
+        if not self.around:
+            return "consume"
+        return {"claim": f"claim_{self.name}", "work": "work"}.get(self.step, f"commit_{self.name}")
 
     @property
     def deferred(self) -> bool:
@@ -35,7 +49,10 @@ class Cell:
         return self.process == "triggerer" and self.step == "wait"
 
 
-CELLS = tuple(Cell(process, step) for process in PROCESSES for step in STEPS)
+CELLS = (
+    *(Cell(process, step) for process in PROCESSES for step in STEPS),
+    *(Cell(AROUND, step) for step in AROUND_STEPS),
+)
 
 
 def wanted(only: str) -> tuple[Cell, ...]:
@@ -48,7 +65,7 @@ def wanted(only: str) -> tuple[Cell, ...]:
         some = [cell for cell in CELLS if process in ("", cell.process) and step in ("", cell.step)]
         if not some:
             raise SystemExit(
-                f"ONLY={word} names no cell; processes are {', '.join(PROCESSES)}, steps {', '.join(STEPS)}"
+                f"ONLY={word} names no cell; processes are {', '.join((*PROCESSES, AROUND))}, steps {', '.join((*STEPS, 'work'))}"
             )
         found += some
     return tuple(found)

@@ -21,7 +21,7 @@ from databricks_bridge.core.parameter_names import names_of
 from databricks_bridge.core.sources import DeltaTable
 from demo.places import Places
 from faults.checker import Evidence, Verdict, judge, newest_data
-from faults.kill.cells import PROCESSES, RUN_IS_OVER, STEPS, Cell, wanted
+from faults.kill.cells import AROUND, PROCESSES, RUN_IS_OVER, STEPS, Cell, wanted
 from faults.kill.world import World, until
 
 Json = dict[str, Any]
@@ -64,7 +64,9 @@ def play(world: World, cell: Cell) -> Told:
         (world.gates / f"{cell.name}.go").touch()
         (world.holds / cell.name).unlink(missing_ok=True)
         _wait_for_end(world, cell, first)
-        told.tries = int(world.airflow.task(cell.name, first, "consume")["try_number"])
+        told.tries = int(world.airflow.task(cell.name, first, cell.task)["try_number"])
+        if cell.step == "end" or cell.around:
+            _check_told(world, cell, first)
         world.healthy()
         for _ in range(MORE_RUNS):
             if _finished(world, cell):
@@ -134,9 +136,9 @@ def _wait_for_stop(world: World, cell: Cell, run_id: str) -> None:
 
 
 def _strike(world: World, cell: Cell) -> None:
-    if cell.process in ("task", "worker"):
+    if cell.process in ("task", "worker", AROUND):
         stopped = json.loads((world.gates / f"{cell.name}.stopped").read_text())
-        process = psutil.Process(stopped["pid" if cell.process == "task" else "parent"])
+        process = psutil.Process(stopped["parent" if cell.process == "worker" else "pid"])
         line = " ".join(process.cmdline())
         if os.getsid(process.pid) not in world.sessions or ("LocalExecutor" in line) is not (cell.process == "worker"):
             raise RuntimeError(f"process {process.pid} is no {cell.process} of ours: {line}")
@@ -154,6 +156,36 @@ def _wait_for_end(world: World, cell: Cell, run_id: str) -> None:
     until(over, f"the end of DAG run {run_id}", ENDS_WITHIN)
 
 
+def _check_told(world: World, cell: Cell, run_id: str) -> None:
+    """The commit, whose word was lost, is the result of the task all the same: its ranges in XCom, and the next task runs."""
+    state = world.airflow.task(cell.name, run_id, "after")["state"]
+    if state != "success":
+        raise RuntimeError(f"the task after the commit is {state}")
+    committing = f"commit_{cell.name}" if cell.around else cell.task
+    handed_on = world.airflow.xcoms(cell.name, run_id, committing).get("return_value") or {}
+    handed_on = json.loads(handed_on) if isinstance(handed_on, str) else handed_on
+    ranges = [(one["alias"], one["from"]["version"], one["to"]["version"]) for one in handed_on.get("ranges", ())]
+    # The claim is older than version 2, but where it was not written before the task died.
+    if ranges not in ([("t0", -1, 1)], [("t0", -1, 2)] if cell.step == "claim" else []):
+        raise RuntimeError(f"the task that committed handed on {handed_on}")
+
+
+def _works(world: World, cell: Cell) -> list[Json]:
+    """External work as runs for the checker: one for each claim's id, and one more for an id that came with another range."""
+    works = [json.loads(line) for line in (world.gates / f"{cell.name}.works").read_text().splitlines()]
+    told = sorted({(one["claim"], tuple(sorted(one["parameters"].items()))) for one in works})
+    return [
+        {
+            "run_id": -at,
+            "start_time": 2 * at,
+            "end_time": 2 * at + 1,
+            "state": {"life_cycle_state": "TERMINATED", "result_state": "SUCCESS"},
+            "job_parameters": [{"name": name, "value": value} for name, value in parameters],
+        }
+        for at, (_, parameters) in enumerate(told, 1)
+    ]
+
+
 def _finished(world: World, cell: Cell) -> bool:
     record = world.record(cell.name)
     if record is None or record["claim"]:
@@ -169,6 +201,7 @@ def _run(world: World, run_id: int) -> Json:
 def _judge(world: World, cell: Cell, told: Told, job_id: int, foreign: int) -> None:
     runs = world.ops.get("/api/2.2/jobs/runs/list", job_id=job_id, limit=24).get("runs", [])[::-1]
     runs = [_run(world, run["run_id"]) for run in runs]
+    runs += _works(world, cell) if cell.around else []
     logs = {"t0": world.places.table("ops", cell.table) / "_delta_log"}
     # The workspace that dies takes the notebooks with it that are at work.
     due = "FAILED" if cell.process == "workspace" else "SUCCESS"
@@ -179,9 +212,9 @@ def _judge(world: World, cell: Cell, told: Told, job_id: int, foreign: int) -> N
 
 def table(outcomes: Mapping[str, Told]) -> str:
     """Process by step: t is how many tries the task took, r how many runs there were for the two ranges, or the one."""
-    lines = ["".join([f"{'killed before':<14}", *(f"{step:>12}" for step in STEPS)])]
-    for process in PROCESSES:
-        cells = [outcomes.get(Cell(process, step).name) for step in STEPS]
+    lines = ["".join([f"{'killed before':<14}", *(f"{step:>12}" for step in (*STEPS, "work"))])]
+    for process in (*PROCESSES, AROUND):
+        cells = [outcomes.get(Cell(process, step).name) for step in (*STEPS, "work")]
         lines.append("".join([f"{process:<14}", *(f"{'' if one is None else str(one):>12}" for one in cells)]))
     return "\n".join(lines)
 

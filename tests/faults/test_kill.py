@@ -13,13 +13,13 @@ import pytest
 from databricks_bridge.core import acts
 from databricks_bridge.core.record import ClaimStatus
 from faults.kill import gate
-from faults.kill.cells import CELLS, PROCESSES, STEPS, wanted
+from faults.kill.cells import AROUND, AROUND_STEPS, CELLS, PROCESSES, STEPS, wanted
 from tests.core.builders import NOW
 from tests.core.driving import claim_of, claimed_record, running_record
 
 
 def test_every_process_dies_before_every_step() -> None:
-    assert len(CELLS) == len(PROCESSES) * len(STEPS) == len({cell.name for cell in CELLS})
+    assert len(CELLS) == len(PROCESSES) * len(STEPS) + len(AROUND_STEPS) == len({cell.name for cell in CELLS})
     assert wanted("") == CELLS
 
 
@@ -29,6 +29,7 @@ def test_every_process_dies_before_every_step() -> None:
         ("task:claim", ["task_claim"]),
         ("worker", [f"worker_{step}" for step in STEPS]),
         (":run", [f"{process}_run" for process in PROCESSES]),
+        (AROUND, [f"around_{step}" for step in AROUND_STEPS]),
         ("task:run,scheduler:wait", ["task_run", "scheduler_wait"]),
     ],
 )
