@@ -237,9 +237,9 @@ def _what_it_writes(act: acts.Act) -> tuple[bool, bool]:
     if not isinstance(act, acts.WriteRecord):
         return False, False
     what = act.record.history[-1].what
-    return what.startswith("committed") and act.record.claim is None, what.startswith("run ") and what.endswith(
-        "started"
-    )
+    return what.startswith("committed") and "without a run" not in what and bool(act.record.commits), what.startswith(
+        "run "
+    ) and what.endswith("started")
 
 
 def words_of(ranges: Iterable[Range]) -> str:
