@@ -163,6 +163,7 @@ def _time_passes(world: World) -> Iterator[tuple[str, World]]:
 
 def _hidden(world: World, act: acts.Act | Put) -> tuple[World, acts.Observation] | None:
     """The same act, answered by a workspace that does not show the run yet. One run is hidden in one stretch only."""
+    observation: acts.Observation
     match act:
         case acts.GetRun(run_id) | acts.AwaitRun(run_id):
             at, observation = run_id, acts.RunGone(run_id)
