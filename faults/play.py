@@ -58,7 +58,9 @@ async def _move(schedule: Schedule) -> None:
     if not alive:
         moves.append((2.0 if ours and aims(IDLE) else 8.0, lambda: _wake(schedule)))
     elif len(alive) == 1:
-        moves.append((0.5, lambda: _wake(schedule)))
+        # a run can be deleted unnoted only where nobody else has seen it
+        alone = (model.RUN_DELETED, IDLE) in schedule.targets
+        moves.append((0.02 if alone else 0.5, lambda: _wake(schedule)))
     moves += [(5.0 if len(alive) == 1 else 4.0, lambda one=one: _step(schedule, one)) for one in alive]  # type: ignore[misc]
     if ours:
         awaited = not aims("await") or any(one.step == "await" and one.amid for one in alive)
@@ -175,9 +177,10 @@ async def _unnoted(schedule: Schedule, process: Process) -> bool:
     """Die before the run is noted, where that run is to fail and to be deleted."""
     if (model.RUN_DELETED, IDLE) not in schedule.targets or not process.notes or len(schedule.alive) > 1:
         return False
-    ours = schedule.at_work(foreign=False)
     await _die(schedule, process, "death before")
-    if ours:
+    for foreign in schedule.at_work(foreign=True):
+        await schedule.end_foreign(foreign)  # ours may wait behind it
+    if ours := schedule.at_work(foreign=False):
         await schedule.end_ours(ours[0], "run fails")
     if await schedule.delete_unnoted():
         schedule.targets.remove((model.RUN_DELETED, IDLE))
