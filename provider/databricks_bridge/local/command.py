@@ -44,9 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             from databricks_bridge.local.detaching import detach
 
             return detach(plan.home, _again(arguments))
-        os.umask(UMASK)
         print("Starting a local workspace deployment. It is a stand-in for tests, not Databricks.", flush=True)
-        return asyncio.run(_run(plan, _Spark(Layout(plan.home).engine_root)))
+        before = os.umask(UMASK)
+        try:
+            return asyncio.run(_run(plan, _Spark(Layout(plan.home).engine_root)))
+        finally:
+            os.umask(before)
     except BridgeError as error:
         print(f"databricks-bridge local: {error}", file=sys.stderr)
         return REFUSED
