@@ -9,7 +9,6 @@ staged; a published one is always ratified; any other file of the log proves not
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -31,8 +30,9 @@ from databricks_bridge.delta.commits import HEAD_BYTES, CommitHead, read_head
 from databricks_bridge.delta.files import Files
 from databricks_bridge.delta.history import gap_of
 from databricks_bridge.delta.identifiers import split
+from databricks_bridge.delta.metadata import from_checksum
 from databricks_bridge.delta.model import CommitSummary, LatestVersion
-from databricks_bridge.delta.names import LOG, Commit, Staged, checksum_path, commit_path, parse
+from databricks_bridge.delta.names import LOG, Commit, Staged, commit_path, parse
 from databricks_bridge.workspace.client import Workspace
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,6 @@ log = logging.getLogger(__name__)
 _API = "/api/2.1/unity-catalog/delta/v1"
 _PROTOCOL = "1.0"
 _SCAN_MAX = 1000
-_CHECKSUM_MAX = 1 << 20
 _READS_AT_ONCE = 16
 _UNREAD = CommitHead(carries_data=True, operation=None, metadata=None)
 _serves: WeakKeyDictionary[Workspace, dict[str, bool]] = WeakKeyDictionary()
@@ -208,8 +207,9 @@ class CatalogManagedTable:
         if files is None:
             return None
         try:
-            if found := await _id_in_checksum(files, version):
-                return found
+            checksum = await from_checksum(files, version)
+            if checksum is not None and checksum.metadata is not None:
+                return checksum.metadata.id
             last, known = self._seen or (-1, None)
             if version - last > _SCAN_MAX:
                 return None
@@ -254,16 +254,6 @@ def _paths(commits: dict[int, dict[str, Any]], version: int) -> tuple[str, ...]:
     """Where a ratified commit may be, the staged file first."""
     name = str(commits.get(version, {}).get("file-name") or "")
     return (*_staged(name, version), commit_path(version))
-
-
-async def _id_in_checksum(files: Files, version: int) -> str | None:
-    """Delta's version checksum file holds the metadata as of its version (PROTOCOL.md, "Version Checksum File")."""
-    content = await files.probe(checksum_path(version), _CHECKSUM_MAX)
-    try:
-        metadata = json.loads(content or b"null")["metadata"]
-        return str(metadata["id"]) if metadata["id"] else None
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _staged(name: str, version: int) -> tuple[str, ...]:
